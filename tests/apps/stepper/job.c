@@ -21,6 +21,7 @@ enum statement {
 	STATEMENT_PARALLEL,
 	STATEMENT_STYLE,
 	STATEMENT_BUCKET,
+	STATEMENT_GROUP,
 	STATEMENT_SHARD,
 	STATEMENT_MICRO,
 	STATEMENT_UPDATE,
@@ -28,7 +29,7 @@ enum statement {
 	STATEMENTS
 };
 static const char *const statements[STATEMENTS] = {
-	"parallel", "style", "bucket", "shard", "micro", "update", "layer",
+	"parallel", "style", "bucket", "group", "shard", "micro", "update", "layer",
 };
 static const char *const styles[JOB_STYLES] = {"ddp", "fsdp", "hsdp"};
 
@@ -226,6 +227,8 @@ static int parse_statement(struct parse *p, enum statement s, const struct line 
 		return parse_style(word, &p->job->style, err);
 	case STATEMENT_BUCKET:
 		return units_bytes(word, &p->job->bucket_bytes, err);
+	case STATEMENT_GROUP:
+		return take_number(word, &p->job->group, err);
 	case STATEMENT_SHARD:
 		return take_number(word, &p->job->shard, err);
 	case STATEMENT_MICRO:
@@ -270,6 +273,9 @@ static int check(const struct parse *p, const char *name, struct err *err)
 	if (p->lines[STATEMENT_BUCKET] && job->style != JOB_DDP)
 		return err_set(err, EINVAL, "%s:%u: bucket: style %s has no buckets", name,
 			       p->lines[STATEMENT_BUCKET], styles[job->style]);
+	if (p->lines[STATEMENT_GROUP] && job->style != JOB_DDP)
+		return err_set(err, EINVAL, "%s:%u: group: style %s has no buckets", name,
+			       p->lines[STATEMENT_GROUP], styles[job->style]);
 	if (job->shard && job->style != JOB_HSDP)
 		return err_set(err, EINVAL, "%s:%u: shard: only style hsdp has groups to shard in",
 			       name, p->lines[STATEMENT_SHARD]);
@@ -305,7 +311,7 @@ static int check(const struct parse *p, const char *name, struct err *err)
 int job_parse(const char *name, const char *text, struct job *ret, struct err *err)
 {
 	CLEANUP(job_deinit)
-	struct job job = {.tp = 1, .pp = 1, .micro = 1, .bucket_bytes = 25 << 20};
+	struct job job = {.tp = 1, .pp = 1, .micro = 1, .group = 1, .bucket_bytes = 25 << 20};
 	CLEANUP(freep) char *copy = strdup(text);
 	struct parse p = {.job = &job};
 	struct line line = {.name = name};

@@ -2,7 +2,8 @@
  *
  * ddp, as PyTorch's DistributedDataParallel: gradients fill buckets in the order of the backward
  * pass; a full bucket is all-reduced on a stream of its own while the backward pass goes on; the
- * update waits for all buckets. Only the last micro-batch communicates.
+ * update waits for all buckets. Only the last micro-batch communicates. A bucket may go as a group
+ * of all-reduces, as with PyTorch's coalescing manager.
  *
  * fsdp, as PyTorch's fully_shard(), with all layers resharded after forward: parameters are
  * gathered on one stream, gradients are scattered on another, over one communicator. In forward a
@@ -101,8 +102,16 @@ static void join(struct builder *b, enum stream stream)
 static void op(struct builder *b, enum step_kind kind, enum stream stream, enum group group,
 	       uint64_t bytes)
 {
-	add(b, &(struct step){.kind = kind, .stream = stream, .group = group, .bytes = bytes});
-	b->plan.n_ops++;
+	uint32_t parts = stream == STREAM_DATA ? b->job->group : 1;
+
+	add(b, &(struct step){
+		       .kind = kind,
+		       .stream = stream,
+		       .group = group,
+		       .bytes = bytes,
+		       .parts = parts,
+	       });
+	b->plan.n_ops += parts;
 }
 
 /* An op that the compute stream waits for at once. */

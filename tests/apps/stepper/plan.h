@@ -43,6 +43,7 @@ struct step {
 	int layer;      /* of COMPUTE: among all layers of the job */
 	enum group group;
 	uint64_t bytes; /* of an op: all that the call gathers, scatters, reduces or sends */
+	uint32_t parts; /* of ALL_REDUCE: so many in one group, of equal parts of the bytes */
 	int send_to, recv_from; /* of PASS: members of the group, or NOBODY */
 };
 

@@ -154,6 +154,18 @@ static void all_to_all(struct run *run, const struct step *step, uint64_t count)
 	NCCL(ncclGroupEnd());
 }
 
+/* A group of all-reduces, each of @count floats. */
+static void all_reduce(struct run *run, const struct step *step, uint64_t count)
+{
+	char *buffer = run->buffers[step->stream];
+
+	NCCL(ncclGroupStart());
+	for (uint32_t i = 0; i < step->parts; i++)
+		NCCL(ncclAllReduce(buffer + 4 * count * i, buffer + 4 * count * i, count, ncclFloat,
+				   ncclSum, run->comms[step->group], run->streams[step->stream]));
+	NCCL(ncclGroupEnd());
+}
+
 static void pass(struct run *run, const struct step *step, uint64_t count)
 {
 	const char *sent = run->buffers[step->stream];
@@ -180,7 +192,7 @@ static void launch_op(struct run *run, const struct step *step)
 
 	switch ((int)step->kind) {
 	case STEP_ALL_REDUCE:
-		NCCL(ncclAllReduce(buffer, buffer, all, ncclFloat, ncclSum, comm, stream));
+		all_reduce(run, step, floats_of(step->bytes, step->parts));
 		break;
 	case STEP_ALL_GATHER:
 		NCCL(ncclAllGather(buffer + 4 * part * index, buffer, part, ncclFloat, comm,
@@ -309,8 +321,9 @@ static void make_streams(struct run *run)
 	for (size_t k = 0; k < run->plan->n; k++) {
 		const struct step *step = &run->plan->steps[k];
 
-		/* every rank of a group has its part rounded up */
-		bytes = step->bytes + 4 * (uint64_t)run->place->groups[step->group].n;
+		/* every rank of a group, and every op of one, has its part rounded up */
+		bytes = step->bytes +
+			4 * (uint64_t)(run->place->groups[step->group].n + step->parts);
 		is_used[step->stream] = 1;
 		if (step->bytes && bytes > need[step->stream])
 			need[step->stream] = bytes;

@@ -49,6 +49,8 @@ static void print_step(const struct step *s, char *to, size_t size)
 		break;
 	default:
 		snprintf(to, size, " %c:%s(%u)", stream, ops[s->kind], (unsigned)s->bytes);
+		if (s->parts > 1)
+			snprintf(to + strlen(to), size - strlen(to), "x%u", s->parts);
 	}
 }
 
@@ -85,6 +87,8 @@ static void ddp_reduces_full_buckets_beside_the_backward_pass(void **state)
 	/* what is left goes with the first layer */
 	check("bucket 32B\nlayer x3 forward=1us backward=2ms params=16B", 2, 0, NO_EVENTS,
 	      "F0 F1 F2 B2 B1 D:allreduce(32) B0 D:allreduce(16)");
+	check("group 8\n" LAYER "params=16B tp=8B\nparallel tp=2", 4, 0, NO_EVENTS,
+	      "F0 T:allreduce(8) B0 T:allreduce(8) D:allreduce(16)x8");
 }
 
 static void accumulation_communicates_with_the_last_micro_batch_alone(void **state)
