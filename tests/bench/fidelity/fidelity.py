@@ -52,11 +52,15 @@ class Stepper:
     def real(self, lab, out):
         which, env = ["--hosts", str(self.row.hosts)], dict(self.env)
         command = self.command(out, self.row.real)
-        if self.row.gpus > 1:  # a GPU, a cable
+        if self.row.gpus > 1 and not self.row.nics:  # a GPU, a cable
             command = ["sh", "-c", 'export NCCL_SOCKET_IFNAME=eth$LOCAL_RANK; exec "$@"', "sh", *command]
-        if not self.row.beside:
+        if self.row.beside:
+            other = lab.start(which, self.command(os.path.join(out, "other"), job=self.row.beside) + ["--iterations", str(self.row.iterations * 2)], env)
+        elif self.row.background_mbytes_per_s:
+            other = lab.start(["--only", f"{self.row.hosts},{self.row.hosts - 1}", "--per-host"],
+                              [sys.executable, os.path.join(HERE, "background.py"), str(self.row.background_mbytes_per_s * 1e6)])
+        else:
             return lab.run(which, command, env)
-        other = lab.start(which, self.command(os.path.join(out, "other"), job=self.row.beside) + ["--iterations", str(self.row.iterations * 2)], env)
         try:
             lab.run(which, command, env)
         finally:
@@ -140,10 +144,11 @@ def network_flags(network, row, out):
     flags = ["--model", f"pinned:algo={'tree' if row.tree else 'ring'},chunk={row.chunk_mib}M"]
     bw = network["inter_bandwidth_mbytes_per_s"]
     flags += [f for name, share in row.cables.items() for f in ("--cable", f"{name}={bw * share:.4f}MB/s")]
-    if row.leaf:
+    if row.leaf or row.nics:
         path = os.path.join(out, "fabric.yaml")
+        kind = f"kind: leaf-spine, nodes_per_leaf: {row.leaf}, oversubscription: {row.oversubscription:g}" if row.leaf else "kind: switch"
         with open(path, "w") as f:
-            f.write(LEAVES % (bw, row.hosts, network["inter_latency_us"], row.leaf, row.oversubscription))
+            f.write(FABRIC % (row.gpus, row.nics or 1, bw, row.hosts, network["inter_latency_us"], kind))
         return flags + ["--fabric", path]
     for hop in ("inter", "intra"):
         if f"{hop}_latency_us" in network:
@@ -153,12 +158,12 @@ def network_flags(network, row, out):
 
 
 # what was measured, so without a share that is lost
-LEAVES = """name: leaves
+FABRIC = """name: lab
 classes:
-  - {name: host, gpu: host, sm: 80, gpus: 1, intra: pcie, gpu_bandwidth: 10GB/s, nics: 1, nic: socket, nic_bandwidth: %.4fMB/s, nic_efficiency: 1}
+  - {name: host, gpu: host, sm: 80, gpus: %d, intra: pcie, gpu_bandwidth: 10GB/s, nics: %d, nic: socket, nic_bandwidth: %.4fMB/s, nic_efficiency: 1}
 nodes:
   - {class: host, nodes: %d}
-network: {kind: leaf-spine, latency: %.3fus, nodes_per_leaf: %d, oversubscription: %g}
+network: {latency: %.3fus, %s}
 """
 
 

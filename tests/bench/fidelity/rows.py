@@ -4,11 +4,14 @@ from dataclasses import dataclass, field
 # name: options of `lab up`; the first three hosts have the nominal cables, on which the network is calibrated
 LABS = {
     "four": ["--hosts", "4", "--link", "400Mbps"],
+    "five": ["--hosts", "5", "--link", "400Mbps"],  # the last one takes background traffic
     "two cables": ["--hosts", "4", "--gpus", "2", "--cables", "2", "--link", "400Mbps"],
     "slow cable": ["--hosts", "4", "--link", "400Mbps", "--slow-link", "3=200Mbps"],
     "latency": ["--hosts", "4", "--link", "400Mbps", "--delay", "1ms"],
     "many": ["--hosts", "32", "--link", "200Mbps"],
     "leaves": ["--hosts", "8", "--link", "200Mbps", "--leaf", "4", "--uplink", "200Mbps"],
+    "wide uplinks": ["--hosts", "8", "--link", "200Mbps", "--leaf", "4", "--uplink", "400Mbps"],
+    "one cable": ["--hosts", "4", "--gpus", "2", "--link", "400Mbps"],
     "torch": ["--hosts", "8", "--link", "300Mbps"],
 }
 
@@ -26,19 +29,22 @@ class Row:
     real_hosts: tuple = (1, 2)  # under nbox; two only where the job has four or more
     stages: tuple = ()  # a host of each stage: these are real, where so many are; else the first
     note: str = ""  # what only the real run had, or only nbox's
-    later: bool = False  # what it needs is no part of nbox yet: printed, not judged
+    later: bool = False  # what it needs is no part of nbox: printed, not judged
     beside: str = ""  # a job that runs at the same time on the same hosts
+    background_mbytes_per_s: float = 0  # goes from the last host of the job to the one behind it, meanwhile
     iterations: int = 10
     base: str = ""  # the row that is the same without the what-if: what it adds is the difference
     late: dict = field(default_factory=dict)  # what is late under nbox: late.c's variables
     cables: dict = field(default_factory=dict)  # links of the fabric that are otherwise, as a share of the others
     leaf: int = 0  # hosts at a leaf; 0: one switch
     oversubscription: float = 1
+    nics: int = 0  # of a host, where its GPUs share them
+    shares: bool = False  # ops that are under way at once share cables
     chunk_mib: int = 1  # of host NCCL's buffer; a tree's steps are half of it
 
     @property
     def tolerance_pct(self):
-        return 2 if self.what_if else 1
+        return 2 if self.what_if or self.shares else 1
 
     def real_ranks(self, n):
         return self.stages if len(self.stages) == n else tuple(range(n))
@@ -48,6 +54,12 @@ def slow(lab, name, program, ranks, factor, **more):
     """Ranks that compute slower from end to end."""
     return Row(lab, name, program, real=["--slow", f"{','.join(map(str, ranks))}={factor}"],
                what_if=[f"slow:rank={'+'.join(map(str, ranks))},compute={factor}"], **more)
+
+
+def background(name, program, mbytes_per_s, **more):
+    """Somebody else sends over the cable of host 3, by one connection."""
+    return Row("five", name, program, background_mbytes_per_s=mbytes_per_s,
+               what_if=[f"load:link=node3.nic0.out,bandwidth={mbytes_per_s}MB/s,connections=1"], **more)
 
 
 def slow_layer(name, program, layer, factor, share):
@@ -96,6 +108,12 @@ ROWS = [
     *(Row("four", f"gates 1 ms late{', comm-bound' if bound else ''}", bound or "compute-bound", base="ddp ring 512K" if bound else "compute-bound",
           late={"NBOX_TEST_LATE_GATE": "1000000"}, note="nbox: gates open 1 ms late") for bound in ("", "ddp-512K")),
     Row("four", "two jobs, one cable", "ddp-512K", beside="ddp-512K", later=True, real_hosts=(1,)),
+    Row("four", "a group of 8", "group-of-8", iterations=5, shares=True),
+    Row("four", "tensor beside data", "tensor-beside-data", shares=True),
+    Row("four", "all-reduce beside all-gather", "hsdp-long", shares=True),
+    background("background, a quarter", "group-of-8", 12, iterations=5),
+    background("background, a fair share", "group-of-8", 40, iterations=5),
+    Row("one cable", "two GPUs, one cable", "two-groups", gpus=2, nics=1, real_hosts=(1,), shares=True),
     Row("two cables", "ddp, two GPUs a host", "ddp-512K", gpus=2, real_hosts=(1,)),
     Row("two cables", "ddp, two GPUs a host, long ops", "long", gpus=2, real_hosts=(1,), iterations=5),
     Row("two cables", "tp x dp", "tp-dp", gpus=2, real_hosts=(1,)),
@@ -121,5 +139,7 @@ ROWS = [
     Row("many", "ddp 32 hosts", "cluster-32", hosts=32),
     Row("leaves", "ring across leaves", "cluster", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),
     Row("leaves", "oversubscription", "moe", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),
+    *(Row(lab, f"groups across leaves {over}:1", "leaves", hosts=8, leaf=4, oversubscription=over, real_hosts=(1,), shares=True)
+      for lab, over in (("leaves", 4), ("wide uplinks", 2))),
     *(Row("torch", f"torch {style} {hosts} hosts", style, hosts=hosts, real_hosts=(1,), iterations=5) for style in ("ddp", "fsdp2") for hosts in (4, 8)),
 ]
