@@ -37,33 +37,32 @@ static int make_room(struct share *s, uint32_t n_users, uint32_t n_links)
 	return 0;
 }
 
-/* The level at which the first of those that rise must stay. */
-static double next_level(struct share *s, const struct share_user *users, uint32_t n_active)
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* The level at which the first of those that rise must stay; links that are full there. */
+static double next_level(struct share *s, const struct share_user *users, uint32_t n_active,
+			 uint32_t n_links)
 {
 	double level = INFINITY;
 
-	s->round++;
 	for (uint32_t i = 0; i < n_active; i++) {
 		const struct share_user *u = &users[s->active[i]];
 
-		level = fmin(level, u->cap / u->weight);
-		for (uint32_t k = 0; k < u->n_uses; k++) {
-			struct share_link *l = &s->links[u->uses[k].link];
-
-			if (l->round != s->round)
-				l->rising = 0;
-			l->round = s->round;
-			l->rising += u->weight * u->uses[k].load;
-		}
+		level = least(level, u->cap / u->weight);
+		for (uint32_t k = 0; k < u->n_uses; k++)
+			s->links[u->uses[k].link].rising += u->weight * u->uses[k].load;
 	}
-	for (uint32_t i = 0; i < n_active; i++) {
-		const struct share_user *u = &users[s->active[i]];
+	for (uint32_t i = 0; i < n_links; i++)
+		if (s->links[i].rising > 0)
+			level = least(level, s->links[i].free / s->links[i].rising);
+	for (uint32_t i = 0; i < n_links; i++) {
+		struct share_link *l = &s->links[i];
 
-		for (uint32_t k = 0; k < u->n_uses; k++) {
-			const struct share_link *l = &s->links[u->uses[k].link];
-
-			level = fmin(level, l->free / l->rising);
-		}
+		l->is_full = l->free <= level * (1 + SAME_LEVEL) * l->rising;
+		l->rising = 0;
 	}
 	return level;
 }
@@ -71,14 +70,10 @@ static double next_level(struct share *s, const struct share_user *users, uint32
 /* At @level @u is at its cap, or a link of it is full. */
 static bool stays(const struct share *s, const struct share_user *u, double level)
 {
-	level *= 1 + SAME_LEVEL;
-	for (uint32_t k = 0; k < u->n_uses; k++) {
-		const struct share_link *l = &s->links[u->uses[k].link];
-
-		if (l->free <= level * l->rising)
+	for (uint32_t k = 0; k < u->n_uses; k++)
+		if (s->links[u->uses[k].link].is_full)
 			return true;
-	}
-	return u->cap <= level * u->weight;
+	return u->cap <= level * (1 + SAME_LEVEL) * u->weight;
 }
 
 /* Those of @s->active that stay at @level get their speeds. Return: how many rise on. */
@@ -87,23 +82,20 @@ static uint32_t settle(struct share *s, const struct share_user *users, uint32_t
 {
 	uint32_t n_rising = 0;
 
-	/* who stays is decided for all before the first one takes what it gets */
 	for (uint32_t i = 0; i < n_active; i++) {
 		uint32_t user = s->active[i];
 		const struct share_user *u = &users[user];
 
-		s->active[i] = s->active[n_rising];
-		s->active[n_rising] = user;
-		ret_speed[user] = fmin(u->cap, level * u->weight);
-		n_rising += !stays(s, u, level);
-	}
-	for (uint32_t i = n_rising; i < n_active; i++) {
-		const struct share_user *u = &users[s->active[i]];
-
+		if (!stays(s, u, level)) {
+			s->active[n_rising++] = user;
+			continue;
+		}
+		ret_speed[user] = least(u->cap, level * u->weight);
 		for (uint32_t k = 0; k < u->n_uses; k++) {
 			struct share_link *l = &s->links[u->uses[k].link];
 
-			l->free = fmax(0, l->free - ret_speed[s->active[i]] * u->uses[k].load);
+			l->free -= ret_speed[user] * u->uses[k].load;
+			l->free = l->free > 0 ? l->free : 0;
 		}
 	}
 	return n_rising;
@@ -118,10 +110,10 @@ int share_solve(struct share *s, const struct share_user *users, uint32_t n, uin
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n_links; i++)
 		s->links[i] = (struct share_link){.free = left ? left[i] : 1};
-	s->round = 0;
 	for (uint32_t i = 0; i < n; i++)
 		s->active[i] = i;
 	while (n_active)
-		n_active = settle(s, users, n_active, next_level(s, users, n_active), ret_speed);
+		n_active = settle(s, users, n_active, next_level(s, users, n_active, n_links),
+				  ret_speed);
 	return 0;
 }

@@ -4,6 +4,7 @@
  * and the others rise on ("progressive filling"; Bertsekas and Gallager, Data Networks, 6.5.2). */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct share_use {
@@ -21,18 +22,17 @@ struct share_user {
 /* Memory for shares: reused, grown as needed. */
 struct share {
 	struct share_link {
-		double free;    /* what users that stay have left of it */
-		double rising;  /* load of the others for each unit of the common level */
-		uint32_t round; /* in which @rising was summed up */
+		double free;   /* what users that stay have left of it */
+		double rising; /* load of the others for each unit of the common level */
+		bool is_full;  /* at the level of this round */
 	} * links;
 	uint32_t *active;
 	uint32_t n_links, n_users; /* there is room for */
-	uint32_t round;
 };
 
 void share_deinit(struct share *s);
 /* The speed of each of @n users; link numbers are below @n_links. @left: the part of each link's
  * capacity that users share, from 0, where they stand still, to 1; NULL: all. Return: 0; -ENOMEM.
- * O(uses + (rounds at which somebody stays) * (uses of those that rise)). */
+ * O((rounds at which somebody stays) * (links + uses of those that rise)). */
 int share_solve(struct share *s, const struct share_user *users, uint32_t n, uint32_t n_links,
 		const double *left, double *ret_speed);

@@ -1,6 +1,8 @@
-/* See sim-net.h. A part's messages in flight stand in a row; when one joins or leaves, the others
- * go on to that time first. Its next event is when the first of them has left; an event that was
- * made before the speeds changed is known by its number and passed over. */
+/* See sim-net.h. Messages of flows with the same links that would leave equally fast alone are of
+ * one *kind*: they are equally fast beside others, too. A kind knows how far it is, each of its
+ * messages where it has left; so time passes for kinds, however many channels an op has. A part's
+ * next event is when its first message has left; an event that was made before the speeds changed
+ * is known by its number and passed over. */
 #include "engine/sim-net.h"
 
 #include <errno.h>
@@ -11,19 +13,15 @@
 #include "base/cleanup.h"
 
 #define NONE UINT32_MAX
-/* Less is what sums of doubles are wrong by. */
-#define DONE_WORK 1e-12       /* of a message's work */
-#define DONE_TIME 1e-15       /* of the time that it is */
+#define DONE 4e-15            /* of the time that it is: less is what doubles are wrong by */
 #define SPEEDS_MAX (1u << 22) /* more are not kept: all are forgotten */
 
 struct net_flow {
 	uint32_t op, first_use, n_uses;
 	uint32_t part;       /* NONE: it meets nobody */
-	uint32_t place;      /* among the part's messages in flight; NONE: it sends nothing */
+	uint32_t path, kind; /* of its last message; NONE: there was none */
 	uint32_t head, tail; /* messages that have not left */
 	double sent_ns;
-	double weight;
-	uint64_t key; /* of the message that it sends */
 };
 
 struct net_use {
@@ -44,27 +42,40 @@ struct net_load {
 	double sum; /* of the op's messages, as if alone */
 };
 
+struct net_path {
+	uint32_t first_use, n_uses;
+};
+
 struct net_wait {
 	double ready_ns, work_ns, latency_ns, bytes;
 	uint32_t next;
 };
 
 struct net_message {
-	double left_ns, speed; /* of its work */
+	double done; /* where its kind is when it has left */
 	uint32_t flow;
 };
 
+struct net_kind {
+	uint32_t path;
+	double weight;                /* work for each byte */
+	uint64_t key;                 /* a random number */
+	double done, speed;           /* work since it was idle, and for each ns */
+	struct net_message *messages; /* owned; in flight: those from @first on, by done */
+	uint32_t first, n, capacity;
+};
+
 struct net_part {
-	struct net_message *messages; /* owned; in flight */
-	uint32_t n, n_flows;
+	uint32_t *kinds; /* owned; that have messages in flight */
+	uint32_t n, capacity;
 	uint32_t event; /* the number of the one that counts */
 	bool is_changed;
-	double at_ns;  /* to which its messages went on */
+	double at_ns;  /* to which its kinds went on */
 	uint64_t hash; /* of its messages */
 };
 
 struct net_speed {
-	uint32_t flow;
+	uint32_t kind;
 	double speed;
 };
 
@@ -75,14 +86,20 @@ struct net_set {
 
 void sim_net_deinit(struct sim_net *n)
 {
-	for (uint32_t i = 0; i < n->n_parts; i++)
-		free(n->parts[i].messages);
+	for (uint32_t i = 0; n->parts && i < n->n_parts; i++)
+		free(n->parts[i].kinds);
+	for (uint32_t i = 0; i < n->n_kinds; i++)
+		free(n->kinds[i].messages);
 	free(n->flows);
 	free(n->uses);
 	free(n->links);
 	free(n->loads);
 	number_table_deinit(&n->of_link);
 	number_table_deinit(&n->of_load);
+	number_table_deinit(&n->of_path);
+	number_table_deinit(&n->of_kind);
+	free(n->paths);
+	free(n->kinds);
 	free(n->parts);
 	free(n->waits);
 	free(n->changed);
@@ -123,7 +140,7 @@ int sim_net_add_flow(struct sim_net *n, uint32_t op)
 	n->flows[n->n_flows++] = (struct net_flow){.op = op,
 						   .first_use = n->n_uses,
 						   .part = NONE,
-						   .place = NONE,
+						   .kind = NONE,
 						   .head = NONE,
 						   .tail = NONE};
 	return 0;
@@ -208,44 +225,63 @@ static void join_flows(struct sim_net *n)
 static int number_parts(struct sim_net *n)
 {
 	CLEANUP(freep) uint32_t *number = malloc((n->n_flows + 1) * sizeof(*number));
-	uint32_t most = 0;
+	uint32_t n_parts = 0;
 
 	if (!number)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n->n_flows; i++)
 		if (n->flows[i].n_uses && find_root(n->flows, i) == i)
-			number[i] = n->n_parts++;
-	n->parts = calloc(n->n_parts + 1, sizeof(*n->parts));
-	n->changed = malloc((n->n_parts + 1) * sizeof(*n->changed));
-	if (!n->parts || !n->changed)
-		return -ENOMEM;
+			number[i] = n_parts++;
 	for (uint32_t i = 0; i < n->n_flows; i++)
-		number[i] = n->flows[i].n_uses ? number[find_root(n->flows, i)] : NONE;
-	for (uint32_t i = 0; i < n->n_flows; i++) {
-		n->flows[i].part = number[i];
-		if (number[i] != NONE)
-			n->parts[number[i]].n_flows++;
-	}
-	for (uint32_t i = 0; i < n->n_parts; i++) {
-		struct net_part *p = &n->parts[i];
+		if (find_root(n->flows, i) != i)
+			number[i] = number[find_root(n->flows, i)];
+	for (uint32_t i = 0; i < n->n_flows; i++)
+		n->flows[i].part = n->flows[i].n_uses ? number[i] : NONE;
+	n->n_parts = n_parts;
+	n->parts = calloc(n_parts + 1, sizeof(*n->parts));
+	n->changed = malloc((n_parts + 1) * sizeof(*n->changed));
+	n->finished = malloc((n->n_flows + 1) * sizeof(*n->finished));
+	return n->parts && n->changed && n->finished ? 0 : -ENOMEM;
+}
 
-		most = p->n_flows > most ? p->n_flows : most;
-		p->messages = malloc(p->n_flows * sizeof(*p->messages));
-		if (!p->messages)
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+	return h ^ h >> 29;
+}
+
+/* Flows of one op that take the same links have one path. */
+static int number_paths(struct sim_net *n)
+{
+	for (uint32_t i = 0; i < n->n_flows; i++) {
+		struct net_flow *f = &n->flows[i];
+		uint64_t hash = f->n_uses;
+		uint32_t *path;
+
+		if (f->part == NONE)
+			continue;
+		for (uint32_t k = f->first_use; k < f->first_use + f->n_uses; k++)
+			hash = mix(hash, n->uses[k].load);
+		path = number_table_at(&n->of_path, hash | 1);
+		if (!path || grow(&n->paths, n->n_paths, 1, &n->paths_capacity, sizeof(*n->paths)))
 			return -ENOMEM;
+		if (!*path) {
+			n->paths[n->n_paths] = (struct net_path){f->first_use, f->n_uses};
+			*path = ++n->n_paths;
+		}
+		f->path = *path - 1;
 	}
-	n->finished = malloc((most + 1) * sizeof(*n->finished));
-	n->users = malloc((most + 1) * sizeof(*n->users));
-	n->user_uses = malloc((n->n_uses + 1) * sizeof(*n->user_uses));
-	n->solved = malloc((most + 1) * sizeof(*n->solved));
-	return n->finished && n->users && n->user_uses && n->solved ? 0 : -ENOMEM;
+	return 0;
 }
 
 int sim_net_make_parts(struct sim_net *n)
 {
+	int r;
+
 	n->free_wait = NONE;
 	join_flows(n);
-	return number_parts(n);
+	r = number_parts(n);
+	return r ? r : number_paths(n);
 }
 
 bool sim_net_is_shared(const struct sim_net *n, uint32_t flow)
@@ -260,28 +296,67 @@ static uint64_t tie_of(unsigned kind, uint32_t who, uint32_t number)
 	return (uint64_t)kind << 62 | (uint64_t)(who & 0x3fffffff) << 32 | number;
 }
 
-static uint64_t mix(uint64_t h, double v)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	h = (h ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
-	return h ^ h >> 29;
-}
-
-/* The part's messages go on to now. */
+/* The part's kinds go on to now. */
 static void advance(struct sim_net *n, uint32_t part)
 {
 	struct net_part *p = &n->parts[part];
 	double ns = n->now_ns - p->at_ns;
 
-	if (ns > 0)
-		for (uint32_t i = 0; i < p->n; i++)
-			p->messages[i].left_ns -= ns * p->messages[i].speed;
+	for (uint32_t i = 0; i < p->n && ns > 0; i++) {
+		struct net_kind *k = &n->kinds[p->kinds[i]];
+
+		k->done += ns * k->speed;
+	}
 	p->at_ns = n->now_ns;
 	if (!p->is_changed)
 		n->changed[n->n_changed++] = part;
 	p->is_changed = true;
+}
+
+static int find_kind(struct sim_net *n, uint32_t path, double weight, uint32_t *ret)
+{
+	uint64_t bits, key;
+	uint32_t *kind;
+
+	memcpy(&bits, &weight, sizeof(bits));
+	key = mix(mix(path + UINT64_C(1), bits), path) | 1;
+	kind = number_table_at(&n->of_kind, key);
+	if (!kind || grow(&n->kinds, n->n_kinds, 1, &n->kinds_capacity, sizeof(*n->kinds)))
+		return -ENOMEM;
+	if (!*kind) {
+		n->kinds[n->n_kinds] =
+			(struct net_kind){.path = path, .weight = weight, .key = key};
+		*kind = ++n->n_kinds;
+	}
+	*ret = *kind - 1;
+	return 0;
+}
+
+/* A message of @work_ns joins those of kind @number. */
+static int join_kind(struct sim_net *n, struct net_part *p, uint32_t number, uint32_t flow,
+		     double work_ns)
+{
+	struct net_kind *k = &n->kinds[number];
+	uint32_t at;
+
+	if (k->first == k->n) {
+		if (grow(&p->kinds, p->n, 1, &p->capacity, sizeof(*p->kinds)))
+			return -ENOMEM;
+		p->kinds[p->n++] = number;
+		k->first = k->n = 0;
+		k->done = 0;
+	} else if (k->n == k->capacity && k->first) {
+		k->n -= k->first;
+		memmove(k->messages, k->messages + k->first, k->n * sizeof(*k->messages));
+		k->first = 0;
+	}
+	if (grow(&k->messages, k->n, 1, &k->capacity, sizeof(*k->messages)))
+		return -ENOMEM;
+	for (at = k->n++; at > k->first && k->messages[at - 1].done > k->done + work_ns; at--)
+		k->messages[at] = k->messages[at - 1];
+	k->messages[at] = (struct net_message){k->done + work_ns, flow};
+	p->hash += k->key;
+	return 0;
 }
 
 static int begin(struct sim_net *n, uint32_t flow);
@@ -307,20 +382,21 @@ static int begin(struct sim_net *n, uint32_t flow)
 {
 	struct net_flow *f = &n->flows[flow];
 	const struct net_wait *w = &n->waits[f->head];
-	struct net_part *p = &n->parts[f->part];
+	double weight;
+	int r = 0;
 
 	/* one without work, too, waits for its event: a row of these is no recursion */
 	if (w->ready_ns > n->now_ns || !(w->work_ns > 0 && w->bytes > 0))
 		return sim_heap_put(n->heap, fmax(w->ready_ns, n->now_ns),
 				    tie_of(SIM_READY, 0, flow));
+	weight = w->work_ns / w->bytes;
+	if (f->kind == NONE || n->kinds[f->kind].weight != weight)
+		r = find_kind(n, f->path, weight, &f->kind);
+	if (r)
+		return r;
 	advance(n, f->part);
 	f->sent_ns = n->now_ns;
-	f->weight = w->work_ns / w->bytes;
-	f->key = mix(mix(flow + UINT64_C(1), w->work_ns), w->bytes);
-	f->place = p->n;
-	p->messages[p->n++] = (struct net_message){w->work_ns, 1, flow};
-	p->hash ^= f->key;
-	return 0;
+	return join_kind(n, &n->parts[f->part], f->kind, flow, w->work_ns);
 }
 
 int sim_net_send(struct sim_net *n, uint32_t flow, double ready_ns, double bytes,
@@ -355,19 +431,17 @@ static int left(struct sim_net *n, uint32_t part)
 
 	advance(n, part);
 	for (uint32_t i = 0; i < p->n;) {
-		struct net_message *m = &p->messages[i];
-		struct net_flow *f = &n->flows[m->flow];
+		struct net_kind *k = &n->kinds[p->kinds[i]];
+		double done = k->done + DONE * n->now_ns * k->speed;
 
-		if (m->left_ns > DONE_WORK * n->waits[f->head].work_ns &&
-		    m->left_ns > DONE_TIME * n->now_ns * m->speed) {
-			i++;
-			continue;
+		for (; k->first < k->n && k->messages[k->first].done <= done; k->first++) {
+			n->finished[n_finished++] = k->messages[k->first].flow;
+			p->hash -= k->key;
 		}
-		p->hash ^= f->key;
-		f->place = NONE;
-		n->finished[n_finished++] = m->flow;
-		*m = p->messages[--p->n];
-		n->flows[m->flow].place = i;
+		if (k->first < k->n)
+			i++;
+		else
+			p->kinds[i] = p->kinds[--p->n];
 	}
 	for (uint32_t i = 0; i < n_finished && !r; i++)
 		r = leave(n, n->finished[i]);
@@ -390,23 +464,27 @@ int sim_net_event(struct sim_net *n, uint64_t tie)
 
 /* --- speeds ----------------------------------------------------------------------- */
 
-static double load_of(const struct sim_net *n, const struct net_flow *f, const struct net_use *u)
+static double load_of(const struct sim_net *n, const struct net_kind *k, const struct net_use *u)
 {
-	return 1 / (f->weight * n->links[u->link].bytes_per_ns);
+	return (k->n - k->first) / (k->weight * n->links[u->link].bytes_per_ns);
 }
 
-/* What each op puts on each link, and how many ops are there. Return: whether two meet. */
-static bool sum_loads(struct sim_net *n, const struct net_part *p)
+/* What each op puts on each link, and how many ops are there. Return: how many uses; 0: no two ops
+ * meet. */
+static uint32_t sum_loads(struct sim_net *n, const struct net_part *p)
 {
+	uint32_t n_uses = 0;
 	bool is_shared = false;
 
 	n->round++;
 	for (uint32_t i = 0; i < p->n; i++) {
-		const struct net_flow *f = &n->flows[p->messages[i].flow];
+		const struct net_kind *k = &n->kinds[p->kinds[i]];
+		const struct net_path *path = &n->paths[k->path];
 
-		for (uint32_t k = f->first_use; k < f->first_use + f->n_uses; k++) {
-			struct net_link *l = &n->links[n->uses[k].link];
-			struct net_load *load = &n->loads[n->uses[k].load];
+		n_uses += path->n_uses;
+		for (uint32_t u = path->first_use; u < path->first_use + path->n_uses; u++) {
+			struct net_link *l = &n->links[n->uses[u].link];
+			struct net_load *load = &n->loads[n->uses[u].load];
 
 			if (l->round != n->round)
 				l->n_ops = 0;
@@ -417,48 +495,54 @@ static bool sum_loads(struct sim_net *n, const struct net_part *p)
 				is_shared |= ++l->n_ops > 1;
 			}
 			load->round = n->round;
-			load->sum += load_of(n, f, &n->uses[k]);
+			load->sum += load_of(n, k, &n->uses[u]);
 		}
 	}
-	return is_shared;
+	return is_shared ? n_uses : 0;
 }
 
 /* Messages of one op are as fast as alone together: what they take of a link is the link at most.
  */
+static void set_user(struct sim_net *n, const struct net_kind *k, struct share_user *user,
+		     uint32_t *n_uses, uint32_t *n_rows)
+{
+	const struct net_path *path = &n->paths[k->path];
+
+	*user = (struct share_user){.uses = &n->user_uses[*n_uses], .weight = k->weight, .cap = 1};
+	for (uint32_t u = path->first_use; u < path->first_use + path->n_uses; u++) {
+		struct net_link *l = &n->links[n->uses[u].link];
+		double sum = n->loads[n->uses[u].load].sum;
+
+		if (l->n_ops < 2)
+			continue;
+		if (l->row == NONE)
+			l->row = (*n_rows)++;
+		n->user_uses[(*n_uses)++] = (struct share_use){l->row, load_of(n, k, &n->uses[u]) /
+									       (sum > 1 ? sum : 1)};
+		user->n_uses++;
+	}
+}
+
 static int solve(struct sim_net *n, struct net_part *p)
 {
-	uint32_t n_uses = 0, n_rows = 0;
+	uint32_t n_uses = sum_loads(n, p), n_rows = 0;
 	int r;
 
 	n->n_solved++;
-	for (uint32_t i = 0; i < p->n; i++)
-		p->messages[i].speed = 1;
-	if (!sum_loads(n, p))
+	if (grow(&n->users, 0, p->n, &n->users_capacity, sizeof(*n->users)) ||
+	    grow(&n->solved, 0, p->n, &n->solved_capacity, sizeof(*n->solved)) ||
+	    grow(&n->user_uses, 0, n_uses, &n->user_uses_capacity, sizeof(*n->user_uses)))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n && !n_uses; i++)
+		n->kinds[p->kinds[i]].speed = 1;
+	if (!n_uses)
 		return 0;
-	for (uint32_t i = 0; i < p->n; i++) {
-		const struct net_flow *f = &n->flows[p->messages[i].flow];
-		struct share_user *u = &n->users[i];
-
-		*u = (struct share_user){.uses = &n->user_uses[n_uses],
-					 .weight = f->weight,
-					 .cap = 1};
-		for (uint32_t k = f->first_use; k < f->first_use + f->n_uses; k++) {
-			struct net_link *l = &n->links[n->uses[k].link];
-
-			if (l->n_ops < 2)
-				continue;
-			if (l->row == NONE)
-				l->row = n_rows++;
-			n->user_uses[n_uses++] =
-				(struct share_use){l->row,
-						   load_of(n, f, &n->uses[k]) /
-							   fmax(1, n->loads[n->uses[k].load].sum)};
-			u->n_uses++;
-		}
-	}
+	n_uses = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		set_user(n, &n->kinds[p->kinds[i]], &n->users[i], &n_uses, &n_rows);
 	r = share_solve(&n->share, n->users, p->n, n_rows, NULL, n->solved);
 	for (uint32_t i = 0; i < p->n && !r; i++)
-		p->messages[i].speed = n->solved[i];
+		n->kinds[p->kinds[i]].speed = n->solved[i];
 	return r;
 }
 
@@ -507,7 +591,7 @@ static int find_speeds(struct sim_net *n, struct net_part *p)
 	if (set->hash) {
 		n->n_found++;
 		for (uint32_t i = set->first; i < set->first + set->n; i++)
-			p->messages[n->flows[n->speeds[i].flow].place].speed = n->speeds[i].speed;
+			n->kinds[n->speeds[i].kind].speed = n->speeds[i].speed;
 		return 0;
 	}
 	r = solve(n, p);
@@ -519,7 +603,7 @@ static int find_speeds(struct sim_net *n, struct net_part *p)
 	n->n_sets++;
 	for (uint32_t i = 0; i < p->n; i++)
 		n->speeds[n->n_speeds++] =
-			(struct net_speed){p->messages[i].flow, p->messages[i].speed};
+			(struct net_speed){p->kinds[i], n->kinds[p->kinds[i]].speed};
 	return 0;
 }
 
@@ -536,8 +620,12 @@ int sim_net_settle(struct sim_net *n)
 		if (!p->n)
 			continue;
 		r = find_speeds(n, p);
-		for (uint32_t i = 0; i < p->n; i++)
-			ns = fmin(ns, p->messages[i].left_ns / p->messages[i].speed);
+		for (uint32_t i = 0; i < p->n; i++) {
+			const struct net_kind *k = &n->kinds[p->kinds[i]];
+			double left_ns = (k->messages[k->first].done - k->done) / k->speed;
+
+			ns = left_ns < ns ? left_ns : ns;
+		}
 		if (!r)
 			r = sim_heap_push(n->heap, n->now_ns + ns,
 					  tie_of(SIM_LEFT, n->changed[c], p->event));

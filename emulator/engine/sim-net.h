@@ -27,13 +27,17 @@ struct sim_net {
 	double now_ns;          /* set by the caller before events of that time */
 	struct net_flow *flows; /* owned */
 	uint32_t n_flows, flows_capacity;
-	struct net_use *uses; /* owned: the links of flows */
+	struct net_use *uses; /* owned: the links of flows, then of paths */
 	uint32_t n_uses, uses_capacity;
 	struct net_link *links; /* owned */
 	uint32_t n_links, links_capacity;
 	struct net_load *loads; /* owned: of an op on a link */
 	uint32_t n_loads, loads_capacity;
-	struct number_table of_link, of_load;
+	struct net_path *paths; /* owned */
+	uint32_t n_paths, paths_capacity;
+	struct net_kind *kinds; /* owned */
+	uint32_t n_kinds, kinds_capacity;
+	struct number_table of_link, of_load, of_path, of_kind;
 	struct net_part *parts; /* owned */
 	uint32_t n_parts;
 	struct net_wait *waits; /* owned: messages that have not left */
@@ -51,6 +55,7 @@ struct sim_net {
 	struct share_user *users;
 	struct share_use *user_uses;
 	double *solved;
+	uint32_t users_capacity, user_uses_capacity, solved_capacity;
 	uint32_t round;
 	uint64_t n_solved, n_found; /* how often */
 };

@@ -49,6 +49,7 @@ struct sim {
 	uint32_t number;               /* of this one among them */
 	struct sim_net *net;           /* that they share; NULL: this one is alone */
 	uint32_t first_flow;           /* of its connections there */
+	double wire_factor;            /* bytes there for each of a message */
 	/* the simulation's own */
 	struct sim_conn *conns;     /* owned, by source */
 	uint32_t *conn_start;       /* owned, n_ranks + 1 */

@@ -94,7 +94,8 @@ static int set_init(struct set *set, struct err *err)
 					    .cost = set->ops[i].cost,
 					    .heap = &set->heap,
 					    .number = i,
-					    .net = &set->net};
+					    .net = &set->net,
+					    .wire_factor = set->ops[i].wire_factor};
 		r = sim_init(&set->sims[i], err);
 		if (!r && add_flows(set, i))
 			r = err_set(err, ENOMEM, "no memory for the paths of op %u", i);

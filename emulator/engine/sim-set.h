@@ -12,10 +12,11 @@
 struct sim_set_op {
 	const struct sched *s; /* not SCHED_DIRECT */
 	const struct sim_cost *cost;
-	/* The links of a connection and what they carry, bytes/ns; of as many bytes as a message
-	 * has. cost->ctx is handed on. Return: their number; negative errno. */
+	/* The links of a connection and what they carry, bytes/ns, of a message's bytes times
+	 * @wire_factor. cost->ctx is handed on. Return: their number; negative errno. */
 	int (*links)(void *ctx, uint32_t src, uint32_t dst, uint16_t lane,
 		     uint64_t ret_links[SIM_SET_LINKS], double ret_bytes_per_ns[SIM_SET_LINKS]);
+	double wire_factor;
 	double start_ns;         /* all ranks begin, when op @after is over */
 	uint32_t after;          /* a number below its own; SIM_SET_NONE */
 	double base_ns;          /* it ends so much later than its last message */

@@ -158,7 +158,7 @@ static int send_message(struct sim *sim, const struct sim_thread *t, uint32_t nu
 		return r;
 	if (c->is_shared)
 		return sim_net_send(sim->net, sim->first_flow + number, t->ready_ns,
-				    (double)t->bytes, &d);
+				    (double)t->bytes * sim->wire_factor, &d);
 	sent = t->ready_ns > c->free_ns ? t->ready_ns : c->free_ns;
 	c->free_ns = sent + d.occupancy_ns;
 	hand_over(sim, c, t->ready_ns);

@@ -13,6 +13,13 @@ struct usage_walk {
 	bool is_own;
 };
 
+/* The links of a connection between comm ranks, and what they carry, bytes/ns. @routes: as below.
+ * Return: their number; -EHOSTUNREACH without a path. */
+int usage_links(const struct price *p, const struct routes *routes, uint32_t src, uint32_t dst,
+		uint16_t lane, uint64_t ret_links[FABRIC_PATH_MAX],
+		double ret_bytes_per_ns[FABRIC_PATH_MAX]);
+/* What crosses them for each byte of the op: a protocol's flags, too. */
+double usage_wire_factor(const struct price *p);
 /* From comm rank @src to @dst. Return: 0; -ENOMEM. */
 int usage_add_connection(const struct usage_walk *w, uint32_t src, uint32_t dst, uint16_t lane,
 			 double bytes);

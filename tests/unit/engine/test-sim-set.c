@@ -97,6 +97,7 @@ static void new_op(struct rng *r, uint32_t i, enum coll_kind kind, enum sched_al
 	game.set[i] = (struct sim_set_op){.s = &o->s,
 					  .cost = &game.cost[i],
 					  .links = links_of,
+					  .wire_factor = 1,
 					  .after = SIM_SET_NONE};
 	game.n = i + 1;
 }
