@@ -380,6 +380,8 @@ void rule_move_posts(struct run *run)
 	for (uint32_t i = 0; i < run->n_posts; i++) {
 		struct post *post = run->posts[i];
 
+		if (!post)
+			continue;
 		set_times(post, run->timing.end_ns + run->waits_ns);
 		post->shared_ns = fmax(0, run->waits_ns - run->by_links_ns);
 		post->queued_ns =

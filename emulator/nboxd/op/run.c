@@ -94,14 +94,7 @@ static void sink_end(void *owner, struct engine_op *engine_op, uint64_t end_ns)
 
 	(void)owner;
 	(void)end_ns;
-	DL_DELETE(run->comm->open->runs, run);
-	for (uint32_t i = 0; i < run->n_posts; i++) {
-		struct op *op = run->posts[i]->op;
-
-		op->n_runs--;
-		op_maybe_free(op);
-	}
-	run_free(run);
+	run_end(run);
 }
 
 const struct engine_sink op_sink = {.send = sink_send, .end = sink_end};
@@ -240,7 +233,8 @@ static void moved(struct run *run)
 
 	rule_move_posts(run);
 	for (uint32_t i = 0; i < run->n_posts; i++)
-		move(run->posts[i]);
+		if (run->posts[i])
+			move(run->posts[i]);
 	if (run->engine_op && run->end_ns != end_ns)
 		engine_stretch(run->comm->comms->ops->engine, run->engine_op, clock_now_ns(),
 			       run->end_ns);

@@ -25,10 +25,48 @@ static void p2p_free(struct p2p *p2p)
 	free(p2p);
 }
 
+struct run *run_free(struct run *run)
+{
+	if (!run)
+		return NULL;
+	for (int i = 0; i < 2; i++)
+		if (run->claim[i])
+			run->claim[i]->run = NULL;
+	usage_unref(run->usage);
+	border_deinit(&run->p2p_border);
+	timing_deinit(&run->timing);
+	free(run->posts);
+	free(run->to);
+	free(run->ends);
+	free(run);
+	return NULL;
+}
+
+/* The posts of @op go, and with them the runs that were there for these alone. */
+static void leave_runs(struct comm_ops *o, const struct op *op)
+{
+	struct run *run, *next;
+
+	DL_FOREACH_SAFE(o->runs, run, next) {
+		uint32_t n_left = 0;
+
+		for (uint32_t i = 0; i < run->n_posts; i++) {
+			if (run->posts[i] && run->posts[i]->op == op)
+				run->posts[i] = NULL;
+			n_left += run->posts[i] != NULL;
+		}
+		if (n_left || run->engine_op)
+			continue;
+		DL_DELETE(o->runs, run);
+		run_free(run);
+	}
+}
+
 static void op_free(struct op *op)
 {
 	struct comm_ops *o = op->comm->open;
 
+	leave_runs(o, op);
 	op->comm->comms->ops->n_open_ops--;
 	HASH_DELETE(hh, o->ops, op);
 	if (op->call)
@@ -48,21 +86,22 @@ void op_maybe_free(struct op *op)
 		op_free(op);
 }
 
-struct run *run_free(struct run *run)
+void run_end(struct run *run)
 {
-	if (!run)
-		return NULL;
-	for (int i = 0; i < 2; i++)
-		if (run->claim[i])
-			run->claim[i]->run = NULL;
-	usage_unref(run->usage);
-	border_deinit(&run->p2p_border);
-	timing_deinit(&run->timing);
-	free(run->posts);
-	free(run->to);
-	free(run->ends);
-	free(run);
-	return NULL;
+	bool is_last = true;
+
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		run->posts[i]->op->n_runs--;
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		if (run->posts[i])
+			op_maybe_free(run->posts[i]->op);
+	run->engine_op = NULL;
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		is_last &= !run->posts[i];
+	if (!is_last)
+		return;
+	DL_DELETE(run->comm->open->runs, run);
+	run_free(run);
 }
 
 void comm_ops_free(struct comm *c)
@@ -78,6 +117,7 @@ void comm_ops_free(struct comm *c)
 			engine_cancel(c->comms->ops->engine, run->engine_op);
 		run_free(run);
 	}
+	o->runs = NULL;
 	HASH_ITER(hh, o->ops, op, next)
 		op_free(op);
 	free(o->busy);

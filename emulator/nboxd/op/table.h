@@ -9,7 +9,8 @@
  *   - A flow is the messages of one connection from a real rank, counted as they come.
  *
  *   post: arrived → released (all its calls are in runs) → done
- *   op:   freed when all its posts are done and its runs have ended */
+ *   op:   freed when all its posts are done and its runs have ended
+ *   run:  stays behind its end as long as an op of it: the ends may move */
 #pragma once
 
 #include <stdbool.h>
@@ -106,7 +107,7 @@ struct claim {
 
 struct run {
 	struct comm *comm;   /* borrowed */
-	struct post **posts; /* owned list, borrowed posts; by member, then seq */
+	struct post **posts; /* owned list, borrowed posts; by member, then seq; NULL: gone */
 	uint32_t n_posts;
 	struct call *call;           /* borrowed; NULL: point-to-point */
 	const struct border *border; /* the call's, or @p2p_border; NULL: exchange none */
@@ -120,9 +121,9 @@ struct run {
 	bool is_below_bound;            /* with others */
 	struct claim *claim[2];         /* borrowed; with what-ifs, without; NULL: none */
 	void (*moved)(struct run *run); /* its ends have */
-	struct engine_op *engine_op;
-	uint64_t number, turn;     /* turn: number + 1 */
-	uint64_t start_ns, end_ns; /* the earliest start, the latest end of its posts */
+	struct engine_op *engine_op;    /* NULL: the engine has ended it */
+	uint64_t number, turn;          /* turn: number + 1 */
+	uint64_t start_ns, end_ns;      /* the earliest start, the latest end of its posts */
 	struct run *prev, *next;
 };
 
@@ -164,6 +165,8 @@ struct op *op_new(struct comm *c, uint64_t seq, size_t member);
 /* Frees an op that is over. */
 void op_maybe_free(struct op *op);
 struct run *run_free(struct run *run); /* NULL allowed; returns NULL */
+/* The engine has ended it. */
+void run_end(struct run *run);
 
 /* The live communicator and member that a frame speaks for; NULL: swallow it (the
  * communicator is dead or gone), or the worker was refused. See comm_frame_member(). */
