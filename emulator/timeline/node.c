@@ -45,9 +45,13 @@ void times_fold(struct timeline *t, struct times *x)
 
 static void node_free(struct timeline_node *n)
 {
-	if (n->queue && n->queue->last == n) {
-		HASH_DELETE(hh, n->of->queues, n->queue);
-		free(n->queue);
+	struct queue *q = NULL;
+
+	if (n->queue)
+		HASH_FIND(hh, n->of->queues, &n->queue, sizeof(n->queue), q);
+	if (q && q->last == n) {
+		HASH_DELETE(hh, n->of->queues, q);
+		free(q);
 	}
 	each_free(n->of, &n->at.each);
 	each_free(n->of, &n->end.each);
@@ -104,7 +108,7 @@ int node_line_up(struct timeline_node *n, uint32_t number)
 	if (n->before)
 		n->before->n_holders++;
 	q->last = n;
-	n->queue = q;
+	n->queue = number;
 	return 0;
 }
 

@@ -29,7 +29,7 @@ struct timeline_node {
 	bool is_moved;                /* op.c: while others are */
 	bool is_forgotten;            /* not in the table any more */
 	uint32_t n_holders;           /* the owner of an op, and the op after it */
-	struct queue *queue;          /* borrowed; NULL: none */
+	uint32_t queue;               /* its number; 0: none */
 	struct timeline_node *before; /* in the queue, held; NULL: none, or of no use any more */
 	struct timeline_node *older, *newer;
 	UT_hash_handle hh;
