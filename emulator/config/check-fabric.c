@@ -188,6 +188,22 @@ static int change_link(struct config *c, size_t item, struct err *err)
 	return r < 0 ? refuse(c, CONFIG_CABLE, item, r, err) : 0;
 }
 
+static int set_ecmp(struct config *c, struct err *err)
+{
+	uint64_t seed = 0;
+	int r = value_count(c, CONFIG_ECMP, 0, UINT32_MAX, &seed, err);
+
+	if (r == 0 && !c->fabric)
+		return value_refuse(c, CONFIG_ECMP, 0, err,
+				    "there is no fabric whose leaves have cables: give --preset or "
+				    "--fabric");
+	if (r < 0)
+		return r;
+	c->fabric->network.ecmp = (uint32_t)seed;
+	r = fabric_check(c->fabric, err);
+	return r < 0 ? refuse(c, CONFIG_ECMP, 0, r, err) : 0;
+}
+
 /* What a message between these two ranks meets: all latencies, the least bandwidth. */
 static bool along(const struct fabric *f, uint32_t src, uint32_t dst, struct hop_cost *ret)
 {
@@ -273,5 +289,5 @@ int check_links_of_fabric(struct config *c, struct err *err)
 			"there is no fabric whose link could be otherwise: give --preset or --fabric");
 	for (size_t i = 0; r == 0 && i < c->values[CONFIG_CABLE].n_items; i++)
 		r = change_link(c, i, err);
-	return r;
+	return r == 0 && config_text(c, CONFIG_ECMP) ? set_ecmp(c, err) : r;
 }

@@ -12,6 +12,7 @@
 #include "config/spec.h"
 #include "contention/usage-maker.h"
 #include "fabric/leaf.h"
+#include "fabric/link-number.h"
 
 #define SLOWER_MAX 1e6
 #define CONNECTIONS_MAX 65536
@@ -322,20 +323,36 @@ void link_changes_free(struct link_change *list, size_t n)
 	free(list);
 }
 
+/* Also what it is of where connections take one cable each of a leaf (fabric_ecmp()). */
+static int add_usage(const struct link_change *c, const struct fabric *f, uint64_t link,
+		     struct usage_maker *maker)
+{
+	bool is_leaf = f->network.ecmp && link_kind(link) == LINK_LEAF;
+	uint32_t n = is_leaf ? link_cables(f, link_a(link)) : 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i <= n && r == 0; i++) {
+		uint64_t at =
+			i ? link_number(LINK_LEAF, link_a(link), i, link_direction(link)) : link;
+		double share = i ? 1.0 / n : 1;
+		struct fabric_link l;
+
+		fabric_link(f, at, &l);
+		r = usage_maker_add(maker, at, l.bytes_per_ns,
+				    c->is_load ? c->bytes_per_ns * share : c->lost * l.bytes_per_ns,
+				    c->connections, false);
+	}
+	return r;
+}
+
 static int tell(const struct link_change *c, const struct fabric *f, struct overlap *o)
 {
 	CLEANUP(usage_maker_deinit) struct usage_maker maker = {0};
 	struct usage *u = NULL;
 	int r = 0;
 
-	for (size_t i = 0; i < c->n_links && r == 0; i++) {
-		struct fabric_link l;
-
-		fabric_link(f, c->links[i], &l);
-		r = usage_maker_add(&maker, c->links[i], l.bytes_per_ns,
-				    c->is_load ? c->bytes_per_ns : c->lost * l.bytes_per_ns,
-				    c->connections, false);
-	}
+	for (size_t i = 0; i < c->n_links && r == 0; i++)
+		r = add_usage(c, f, c->links[i], &maker);
 	if (r == 0)
 		r = usage_maker_end(&maker, &u);
 	if (r == 0)

@@ -83,6 +83,10 @@ static size_t item_of(const struct config *c, const char *what_if)
 /* A model that plans no ops knows what a hop costs, not which cables it takes. */
 static int refuse_cables(const struct config *c, struct err *err)
 {
+	if (config_text(c, CONFIG_ECMP))
+		return value_refuse(c, CONFIG_ECMP, 0, err,
+				    "model %s knows hops, no single cables: take nccl or pinned",
+				    c->model);
 	if (c->n_link_changes)
 		return value_refuse(
 			c, CONFIG_WHAT_IF, item_of(c, c->link_changes[0].text), err,

@@ -398,12 +398,14 @@ struct rate_peak overlap_peak(const struct overlap *o)
 int overlap_alone(struct overlap *o, struct usage *usage, double start, double solo_ns,
 		  double *ret_later_ns)
 {
-	double t = start, end = start + solo_ns, left_ns = solo_ns;
+	double t = start, end, left_ns = solo_ns;
+	int r = o->capacity ? 0 : grow(o, OVERLAP_KEPT);
 
-	while (o->n_conditions) {
+	if (r)
+		return r;
+	for (;;) {
 		double next = INFINITY;
 		uint32_t n;
-		int r;
 
 		o->ops[0] = (struct rate_op){.usage = usage, .solo_ns = solo_ns};
 		n = add_conditions(o, 1, t, &next);

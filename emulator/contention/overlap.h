@@ -51,8 +51,8 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 		const struct warp **ret);
 /* Of the sets that the last op that was added is in, the fullest link. */
 struct rate_peak overlap_peak(const struct overlap *o);
-/* How much later an op is over by what overlap_condition() told, where it shares with no other.
- * Return: 0; -ENOMEM. */
+/* How much later an op is over by what overlap_condition() told, and by links that it uses more
+ * than its time knows of, where it shares with no other. Return: 0; -ENOMEM. */
 int overlap_alone(struct overlap *o, struct usage *usage, double start, double solo_ns,
 		  double *ret_later_ns);
 

@@ -21,15 +21,19 @@ int usage_links(const struct price *p, const struct routes *routes, uint32_t src
 		uint16_t lane, uint64_t ret_links[FABRIC_PATH_MAX],
 		double ret_bytes_per_ns[FABRIC_PATH_MAX])
 {
+	const struct fabric *f = delay_fabric(p->delay);
 	int n;
 
 	if (!routes)
 		return port_links(p, src, dst, ret_links, ret_bytes_per_ns);
 	n = routes_links(routes, src, dst, lane, ret_links);
+	if (n > 0)
+		fabric_ecmp(f, membership_world(p->members, src), membership_world(p->members, dst),
+			    lane, ret_links, (uint32_t)n);
 	for (int i = 0; i < n; i++) {
 		struct fabric_link link;
 
-		fabric_link(delay_fabric(p->delay), ret_links[i], &link);
+		fabric_link(f, ret_links[i], &link);
 		ret_bytes_per_ns[i] = link.bytes_per_ns;
 	}
 	return n;
@@ -47,8 +51,12 @@ int usage_add_connection(const struct usage_walk *w, uint32_t src, uint32_t dst,
 	double bytes_per_ns[FABRIC_PATH_MAX];
 	int n = usage_links(w->price, w->routes, src, dst, lane, links, bytes_per_ns), r = 0;
 
-	for (int i = 0; i < n && r == 0; i++)
+	for (int i = 0; i < n && r == 0; i++) {
+		/* the op's own time knows nothing of cables on which its connections meet */
+		bool is_cable = w->routes && link_kind(links[i]) == LINK_LEAF && link_b(links[i]);
+
 		r = usage_maker_add(w->maker, links[i], bytes_per_ns[i],
-				    bytes * usage_wire_factor(w->price), 1, w->is_own);
+				    bytes * usage_wire_factor(w->price), 1, w->is_own && !is_cable);
+	}
 	return r;
 }

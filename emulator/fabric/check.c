@@ -137,6 +137,10 @@ static int check_network(const struct fabric *f, struct err *err)
 			       "network: how many leaves has a pod? leaves_per_pod: N");
 	if (has_leaves && !(n->oversubscription >= 1 && n->oversubscription <= 1e6))
 		return err_set(err, EINVAL, "network: oversubscription must be 1 or more");
+	if (!has_leaves && n->ecmp)
+		return err_set(err, EINVAL,
+			       "network: ecmp is of networks whose leaves have cables up: rail, "
+			       "leaf-spine, fat-tree, dragonfly");
 	if (n->kind == FABRIC_DRAGONFLY && leaf_pod_count(f) > FABRIC_GROUPS_MAX)
 		return err_set(
 			err, EINVAL,

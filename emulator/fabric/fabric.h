@@ -77,6 +77,8 @@ struct fabric_network {
 	uint32_t leaves_per_pod; /* fat tree; dragonfly: routers a group */
 	double oversubscription; /* >= 1: of a leaf, bandwidth of its nodes / up from it; dragonfly:
 				  * of a group, to all others */
+	uint32_t ecmp; /* 0: packets spread evenly over a leaf's cables; else each connection takes
+			* one, by a hash with this seed */
 };
 
 /* Nodes of one class that stand together. */
@@ -186,6 +188,11 @@ void fabric_spread_nics(struct fabric_class *class);
  * for FABRIC_CABLES: O(links). */
 int fabric_path(const struct fabric *f, uint32_t src, uint32_t dst, uint32_t nic,
 		uint64_t ret_links[FABRIC_PATH_MAX]);
+
+/* ecmp.c: where network.ecmp says so, instead of all cables of a leaf the one that the connection
+ * takes. The cables of a leaf have a NIC's rate each; they are numbered from 1. */
+void fabric_ecmp(const struct fabric *f, uint32_t src, uint32_t dst, uint16_t lane, uint64_t *links,
+		 uint32_t n);
 
 /* link.c: what a link carries of NCCL's bytes, with changes. */
 void fabric_link(const struct fabric *f, uint64_t link, struct fabric_link *ret);

@@ -21,7 +21,8 @@ char *fabric_link_name(const struct fabric *f, uint64_t link, char *buf, size_t 
 		snprintf(buf, size, "node%u.nic%u.%s", a, b, direction);
 		break;
 	case LINK_LEAF:
-		snprintf(buf, size, "leaf%u.%s", a, is_in ? "down" : "up");
+		snprintf(buf, size, b ? "leaf%u.%s, cable %u" : "leaf%u.%s", a,
+			 is_in ? "down" : "up", b - 1);
 		break;
 	case LINK_POD:
 		snprintf(buf, size, "pod%u.%s", a, is_in ? "down" : "up");

@@ -7,7 +7,7 @@ enum link_kind {
 	LINK_GPU,   /* a: node, b: GPU */
 	LINK_PCIE,  /* a: node, b: GPU; out: to the NIC */
 	LINK_NIC,   /* a: node, b: NIC */
-	LINK_LEAF,  /* a: leaf; all its cables up or down as one */
+	LINK_LEAF,  /* a: leaf; b: 0: all its cables up or down as one; else one of them */
 	LINK_POD,   /* a: pod; the same to the core */
 	LINK_GROUP, /* a: dragonfly's group, b: the group that it goes to; out */
 	LINK_CABLE, /* a: cable; out: from its first switch */
@@ -42,7 +42,9 @@ static inline enum link_direction link_direction(uint64_t link)
 
 struct fabric;
 
-/* link.c: bytes/ns. */
+/* link.c: how many cables of a NIC's rate a leaf has up, and as many down. */
+uint32_t link_cables(const struct fabric *f, uint32_t leaf);
+/* Bytes/ns. */
 double link_rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,
 		 unsigned direction);
 /* Bytes/ns of a row's leaves, up or down: where there are rails, those of the NICs @nics, as bits,

@@ -1,4 +1,5 @@
 /* See fabric.h: what a link carries. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "fabric/leaf.h"
@@ -159,16 +160,28 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+uint32_t link_cables(const struct fabric *f, uint32_t leaf)
+{
+	double cable = nic_rate(&f->classes[0]), n = cable > 0 ? leaf_rate(f, leaf) / cable : 1;
+
+	return n >= 1.5 ? (uint32_t)lround(n) : 1;
+}
+
 void fabric_link(const struct fabric *f, uint64_t link, struct fabric_link *ret)
 {
+	bool is_cable = link_kind(link) == LINK_LEAF && link_b(link);
+	uint64_t all =
+		is_cable ? link_number(LINK_LEAF, link_a(link), 0, link_direction(link)) : link;
 	const struct fabric_change *c =
-		f->n_changes ? bsearch(&link, f->changes, f->n_changes, sizeof(*c), compare) : NULL;
+		f->n_changes ? bsearch(&all, f->changes, f->n_changes, sizeof(*c), compare) : NULL;
 
-	original(f, link, ret);
+	original(f, all, ret);
 	if (c && c->latency_ns >= 0)
 		ret->latency_ns = c->latency_ns;
 	if (c && c->bytes_per_ns >= 0)
 		ret->bytes_per_ns = c->bytes_per_ns;
+	if (is_cable)
+		ret->bytes_per_ns /= link_cables(f, link_a(link));
 }
 
 double link_rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,

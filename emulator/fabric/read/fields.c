@@ -51,6 +51,7 @@ const struct field fields_network[] = {
 	NETWORK("nodes_per_leaf", FIELD_COUNT, nodes_per_leaf, NULL),
 	NETWORK("leaves_per_pod", FIELD_COUNT, leaves_per_pod, NULL),
 	NETWORK("oversubscription", FIELD_RATIO, oversubscription, NULL),
+	NETWORK("ecmp", FIELD_COUNT, ecmp, NULL),
 	{0},
 };
 #define FIT(key, kind, member) \

@@ -15,7 +15,8 @@ struct ask {
 	const struct config *config;
 	struct delay_chain *delay;
 	struct solver *solver;
-	struct overlap *overlap; /* what-ifs on links; times count from the op's start */
+	struct overlap *overlap[2]; /* what-ifs on links; [1]: none; times count from the op's start
+				     */
 };
 
 int ask_open(const struct config *c, const char *models, struct ask **ret, struct err *err)
@@ -31,8 +32,8 @@ int ask_open(const struct config *c, const char *models, struct ask **ret, struc
 	r = open_model(c, dirs, &a->delay, err);
 	if (r == 0 &&
 	    (solver_new(&c->topology, a->delay, &a->solver) < 0 ||
-	     overlap_new(&sink, &a->overlap) < 0 ||
-	     link_changes_tell(c->link_changes, c->n_link_changes, c->fabric, a->overlap) < 0))
+	     overlap_new(&sink, &a->overlap[0]) < 0 || overlap_new(&sink, &a->overlap[1]) < 0 ||
+	     link_changes_tell(c->link_changes, c->n_link_changes, c->fabric, a->overlap[0]) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r < 0)
 		ask_close(a);
@@ -45,7 +46,8 @@ struct ask *ask_close(struct ask *a)
 {
 	if (!a)
 		return NULL;
-	overlap_free(a->overlap);
+	for (int i = 0; i < 2; i++)
+		overlap_free(a->overlap[i]);
 	solver_free(a->solver);
 	delay_free(a->delay);
 	free(a);
@@ -361,20 +363,24 @@ static int usage_of(struct ask *a, const struct sched *s, const struct membershi
 			       a->delay, 0, ret, err);
 }
 
-/* What-ifs on links make of the op's time. */
+/* What links make of the op's times that these know nothing of. */
 static int change_links(struct ask *a, const struct sched *s, const struct membership *m,
 			struct answer *answer, struct err *err)
 {
+	const struct config *c = a->config;
+	bool has_ecmp = c->fabric && c->fabric->network.ecmp && delay_has_plan(a->delay);
+	double later_ns[2] = {0, 0};
 	struct usage *usage = NULL;
-	double later_ns = 0;
 	int r;
 
-	if (!a->config->n_link_changes || !(answer->ns > 0))
+	if ((!c->n_link_changes && !has_ecmp) || !(answer->model_ns > 0))
 		return 0;
 	r = usage_of(a, s, m, &usage, err);
-	if (r == 0 && overlap_alone(a->overlap, usage, 0, answer->ns, &later_ns) < 0)
+	if (r == 0 && (overlap_alone(a->overlap[0], usage, 0, answer->ns, &later_ns[0]) < 0 ||
+		       overlap_alone(a->overlap[1], usage, 0, answer->model_ns, &later_ns[1]) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
-	answer->ns += later_ns;
+	answer->ns += later_ns[0];
+	answer->model_ns += later_ns[1];
 	usage_unref(usage);
 	return r;
 }

@@ -88,6 +88,8 @@ int honest_why(struct ask *ask, enum coll_kind kind, uint64_t bytes, uint32_t el
 	if (r < 0)
 		return r;
 	print_why(a, &m, to);
+	if (ask_config(ask)->fabric && ask_config(ask)->fabric->network.ecmp)
+		fputs("; connections meet on cables of leaves (ECMP)", to);
 	fclose(to);
 	return 0;
 }

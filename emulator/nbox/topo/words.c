@@ -2,6 +2,7 @@
 #include "nbox/topo/words.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 
@@ -92,6 +93,7 @@ const char *topo_distance(enum fabric_distance distance)
 char *topo_network(const struct fabric *f, char *buf, size_t size)
 {
 	const struct fabric_network *n = &f->network;
+	size_t used;
 
 	switch (n->kind) {
 	case FABRIC_SWITCH:
@@ -122,6 +124,9 @@ char *topo_network(const struct fabric *f, char *buf, size_t size)
 		snprintf(buf, size, "%u switches, %zu cables", f->n_switches, f->n_cables);
 		break;
 	}
+	used = strlen(buf);
+	if (n->ecmp)
+		snprintf(buf + used, size - used, "; ECMP, seed %u", n->ecmp);
 	return buf;
 }
 

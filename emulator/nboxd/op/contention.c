@@ -160,6 +160,22 @@ static void warn_below_bound(struct run *run, struct rate_peak peak)
 		 link, peak.load);
 }
 
+/* What links do to the op by itself that its solo time knows nothing of. */
+static int find_later(struct run *run, bool is_plain, const struct overlap_op *op)
+{
+	struct ops *ops = run->comm->comms->ops;
+	const struct config *c = ops->config;
+	bool has_ecmp = c->fabric && c->fabric->network.ecmp;
+	int r = 0;
+
+	if (has_ecmp || (!is_plain && c->n_link_changes))
+		r = overlap_alone(ops->overlap[is_plain], op->usage, op->begin, op->solo_ns,
+				  &run->later_ns[is_plain]);
+	if (!is_plain && !config_moves_times(c))
+		run->later_ns[1] = run->later_ns[0];
+	return r;
+}
+
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 		   const struct warp **ret, struct err *err)
 {
@@ -179,9 +195,7 @@ int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 	if (r)
 		return r;
 	op.tag = run->claim[is_plain] = claim_new(run, is_plain);
-	if (!op.tag ||
-	    (!is_plain &&
-	     overlap_alone(ops->overlap[0], op.usage, start, solo_ns, &run->by_links_ns)) ||
+	if (!op.tag || find_later(run, is_plain, &op) ||
 	    overlap_add(ops->overlap[is_plain], &op, &number, ret))
 		return err_set(err, ENOMEM, "no memory for ops that share the network");
 	queue_up(run, is_plain, number);

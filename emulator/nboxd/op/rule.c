@@ -360,13 +360,14 @@ static void set_times(struct post *post, double spent)
 	post->start_ns = post->end_ns - arrive_ns > spent_ns ? post->end_ns - spent_ns : arrive_ns;
 }
 
-/* @by_links_ns: what-ifs on links, to the op by itself. */
-static void set_post(const struct timing *t, double by_links_ns, uint64_t number, struct post *post)
+/* @later_ns: as a run has it. */
+static void set_post(const struct timing *t, const double later_ns[2], uint64_t number,
+		     struct post *post)
 {
 	set_times(post, t->end_ns);
 	post->number = number;
-	post->model_ns = t->model_ns;
-	post->injected_ns = t->end_ns + by_links_ns - t->model_ns;
+	post->model_ns = t->model_ns + later_ns[1];
+	post->injected_ns = t->end_ns + later_ns[0] - post->model_ns;
 	post->how = t->how;
 	post->flags = (t->end_ns < t->bound_ns ? RECORD_BELOW_BOUND : 0) |
 		      (is_far_above(t, post->op->sched) ? RECORD_FAR_ABOVE : 0) |
@@ -383,7 +384,7 @@ void rule_move_posts(struct run *run)
 		if (!post)
 			continue;
 		set_times(post, run->timing.end_ns + run->waits_ns);
-		post->shared_ns = fmax(0, run->waits_ns - run->by_links_ns);
+		post->shared_ns = fmax(0, run->waits_ns - run->later_ns[0]);
 		post->queued_ns =
 			real_start(post) - timeline_arrival(post->node, post->member->world_rank);
 		run->start_ns = post->start_ns < run->start_ns ? post->start_ns : run->start_ns;
@@ -400,7 +401,7 @@ int rule_apply(struct run *run, struct err *err)
 	else
 		r = is_alike(run) ? end_alike(run, err) : end_each(run, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
-		set_post(&run->timing, run->by_links_ns, run->number, run->posts[i]);
+		set_post(&run->timing, run->later_ns, run->number, run->posts[i]);
 		run->posts[i]->flags |= run->is_below_bound ? RECORD_BELOW_BOUND : 0;
 	}
 	if (r == 0)
@@ -429,6 +430,6 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 	if (r == 0)
 		r = end_post(&a, post, err);
 	if (r == 0)
-		set_post(&timing, 0, op->number, post);
+		set_post(&timing, (const double[2]){0, 0}, op->number, post);
 	return r;
 }

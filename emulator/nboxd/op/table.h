@@ -117,7 +117,8 @@ struct run {
 	struct timing timing;           /* owned */
 	struct usage *usage;            /* a reference; point-to-point; NULL: it uses no links */
 	double waits_ns;                /* for links that other ops use, or that what-ifs change */
-	double by_links_ns;             /* of these, what the what-ifs do to the op by itself */
+	double later_ns[2];             /* of these, what links do to the op by itself; [1]: without
+					 * what-ifs */
 	bool is_below_bound;            /* with others */
 	struct claim *claim[2];         /* borrowed; with what-ifs, without; NULL: none */
 	void (*moved)(struct run *run); /* its ends have */

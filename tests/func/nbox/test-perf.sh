@@ -216,7 +216,13 @@ exits 0 "a what-if on links that the op does not use" "$NBOX" explain allreduce 
 says "what-ifs    add nothing to this op" "is said to do nothing"
 exits 0 "a send round all ranks over a slow NIC" "$NBOX" perf sendrecv --nodes 4 --gpus-per-node 1 --inter-bandwidth 1MB/s --inter-latency 0us --model pinned -b 1M -e 1M --what-if link:node=2,slower=2
 is "$(awk '$1 == 1048576 { print $6 }' <<<"$out")" 2097152.00 "takes twice as long"
-rm -f planned.* slow.json even.json explained.json
+printf 'classes: [{preset: p4d}]\nnetwork: {kind: leaf-spine, latency: 2us, nodes_per_leaf: 4, oversubscription: 2}\n' >leaves.yaml
+# hashed SEED: the time of an all-to-all, in us; 0: no hash
+hashed() { "$NBOX" perf alltoall --fabric leaves.yaml --nodes 16 -b 64M -e 64M --model nccl --ecmp "$1" | awk '$1 == 67108864 { print $6 }'; }
+is "$(python3 -IS -c 'import sys; a, b, c = map(float, sys.argv[1:]); print(a < b, a < c, b != c, max(b, c) < 2 * a)' "$(hashed 0)" "$(hashed 1)" "$(hashed 2)")" \
+	"True True True True" "connections that are hashed onto cables collide, by seed"
+is "$(hashed 1)" "$(hashed 1)" "and by nothing else"
+rm -f planned.* slow.json even.json explained.json leaves.yaml
 is "$(ls)" "$(printf 'drawing.svg\nrows.json')" "nothing else was made"
 nothing_left
 finish

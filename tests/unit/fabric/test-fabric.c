@@ -522,6 +522,59 @@ static void impossible_fabrics_get_a_sentence(void **state)
 	fabric_free(f);
 }
 
+/* A connection keeps its cable, up and down; over many each cable of a leaf has as many. */
+static void a_connection_takes_one_cable_of_a_leaf(void **state)
+{
+	struct fabric *f = NULL;
+	struct err err;
+	uint32_t n_on[16] = {0}, n_moved = 0;
+	struct fabric_link all, one;
+
+	(void)state;
+	assert_int_equal(fabric_preset("p4d", 16, 0, &f, &err), 0);
+	f->network.kind = FABRIC_LEAF_SPINE;
+	f->network.nodes_per_leaf = 8;
+	f->network.oversubscription = 2;
+	assert_int_equal(fabric_check(f, &err), 0);
+	assert_int_equal(link_cables(f, 0), 16); /* 8 nodes of 4 NICs, 2:1 */
+	for (uint32_t src = 0; src < 64; src++) {
+		for (uint32_t dst = 64; dst < 128; dst++) {
+			uint64_t links[FABRIC_PATH_MAX], plain[FABRIC_PATH_MAX];
+			int n = fabric_path(f, src, dst, FABRIC_NIC_NEAR, plain), up = 0;
+			uint32_t before = 0;
+
+			for (uint32_t seed = 0; seed < 3; seed++) {
+				memcpy(links, plain, sizeof(links));
+				f->network.ecmp = seed;
+				fabric_ecmp(f, src, dst, 3, links, (uint32_t)n);
+				for (int i = 0; i < n; i++) {
+					if (link_kind(links[i]) != LINK_LEAF || seed == 0) {
+						assert_true(links[i] == plain[i]);
+						continue;
+					}
+					if (link_direction(links[i]) == LINK_DOWN)
+						assert_int_equal(link_b(links[i]),
+								 link_b(links[up]));
+					else
+						up = i;
+				}
+				if (seed == 1)
+					n_on[(before = link_b(links[up])) - 1]++;
+				else if (seed == 2)
+					n_moved += link_b(links[up]) != before;
+			}
+		}
+	}
+	for (int i = 0; i < 16; i++) /* 256 in the mean */
+		assert_in_range(n_on[i], 256 - 5 * 16, 256 + 5 * 16);
+	assert_true(n_moved > 3500);
+	fabric_link(f, link_number(LINK_LEAF, 0, 0, LINK_UP), &all);
+	fabric_link(f, link_number(LINK_LEAF, 0, 5, LINK_UP), &one);
+	assert_true(fabs(one.bytes_per_ns * 16 - all.bytes_per_ns) < 1e-9);
+	assert_true(one.latency_ns == all.latency_ns);
+	fabric_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -542,6 +595,7 @@ int main(void)
 		cmocka_unit_test(a_bisection_is_what_the_narrowest_cut_carries),
 		cmocka_unit_test(a_bisection_is_of_the_nics_and_rails_that_ranks_have),
 		cmocka_unit_test(impossible_fabrics_get_a_sentence),
+		cmocka_unit_test(a_connection_takes_one_cable_of_a_leaf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
