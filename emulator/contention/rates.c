@@ -254,6 +254,72 @@ static struct rate_peak peak_of(struct rates *r, const struct rate_op *ops, uint
 	return peak;
 }
 
+/* The part of an op's time in which its messages cross its busiest link; the rest is latency. */
+static double duty_of(const struct rates *r, const struct rate_op *op, uint32_t i)
+{
+	const struct class_user *user = class_user_of(r, i);
+	double most = 0;
+
+	for (uint32_t k = 0; user && k < user->n; k++) {
+		const struct usage_in_class *c = &user->classes[k];
+
+		most = fmax(most, c->own_bytes / r->classes.classes[c->class].capacity);
+	}
+	return most > 0 ? fmin(1, most / op->solo_ns) : 1;
+}
+
+/* The loads of an op, and how fast it rises, as if it were @times as fast. */
+static void speed_up(struct rates *r, struct share_user *u, double times)
+{
+	u->weight /= times;
+	for (uint32_t k = 0; k < u->n_uses; k++)
+		r->uses[u->uses - r->uses + k].load *= times;
+}
+
+static double absent(double load)
+{
+	return fmax(1 - load, 1e-30);
+}
+
+/* How often one of the others is on a link of user @i; r->full: that none at all is, by row. */
+static double met_by_others(const struct rates *r, const struct share_user *u)
+{
+	double none = 1;
+
+	for (uint32_t k = 0; k < u->n_uses; k++)
+		none = fmin(none, r->full[u->uses[k].link] / absent(u->uses[k].load));
+	return 1 - none;
+}
+
+/* Messages meet, not averages: an op that waits for latency half of its time leaves half of its
+ * links to others, but its messages have to share when they cross them. No op is faster than its
+ * latency and its messages allow, at their fair share while others are there, at once otherwise.
+ * Return: 0; -ENOMEM. */
+static int set_caps(struct rates *r, const struct rate_op *ops, uint32_t n_ops, uint32_t n_users,
+		    uint32_t n_rows)
+{
+	int e;
+
+	for (uint32_t row = 0; row < n_rows; row++)
+		r->full[row] = 1;
+	for (uint32_t i = 0; i < n_users; i++)
+		for (uint32_t k = 0; k < r->users[i].n_uses; k++)
+			r->full[r->users[i].uses[k].link] *= absent(r->users[i].uses[k].load);
+	for (uint32_t i = 0; i < n_ops; i++)
+		speed_up(r, &r->users[i], 1 / duty_of(r, &ops[i], i));
+	e = share_solve(&r->share, r->users, n_users, n_rows, r->left, r->user_speeds);
+	for (uint32_t i = 0; i < n_ops; i++)
+		speed_up(r, &r->users[i], duty_of(r, &ops[i], i));
+	for (uint32_t i = 0; i < n_ops && !e; i++) {
+		struct share_user *u = &r->users[i];
+		double duty = duty_of(r, &ops[i], i);
+		double speed = 1 - met_by_others(r, u) * (1 - r->user_speeds[i]);
+
+		u->cap = speed > 0 ? 1 / (1 - duty + duty / speed) : 1;
+	}
+	return e;
+}
+
 static int solve(struct rates *r, const struct rate_op *ops, uint32_t n, double *ret_speed)
 {
 	uint32_t n_ops = 0, n_users, n_uses = 0, n_rows = 0, n_op_rows;
@@ -268,7 +334,9 @@ static int solve(struct rates *r, const struct rate_op *ops, uint32_t n, double 
 	n_op_rows = n_rows;
 	for (uint32_t i = n_ops; i < n; i++)
 		ret_speed[i] = set_condition(r, &ops[i], i, n_op_rows, &n_users, &n_uses, &n_rows);
-	e = share_solve(&r->share, r->users, n_users, n_rows, r->left, r->user_speeds);
+	e = n_ops > 1 ? set_caps(r, ops, n_ops, n_users, n_rows) : 0;
+	if (!e)
+		e = share_solve(&r->share, r->users, n_users, n_rows, r->left, r->user_speeds);
 	if (e)
 		return e;
 	memcpy(ret_speed, r->user_speeds, n_ops * sizeof(*ret_speed));

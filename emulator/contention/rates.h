@@ -1,6 +1,6 @@
 /* How fast ops go on that are alive together. Each connection of each op gets as much of a link as
- * any other that wants more (share.h); an op is as fast as its connections. Answers are kept by
- * set: a set that was seen before costs one look-up. */
+ * any other that wants more (share.h); an op is as fast as its connections, and what it waits for
+ * latency is not shared. Answers are kept by set: a set that was seen before costs one look-up. */
 #pragma once
 
 #include "contention/link-classes.h"

@@ -7,8 +7,9 @@
 #include "overlap-bench.h"
 
 #define OPS_MAX 8
-#define SETS 40 /* of a network and its ranks; of large ones fewer: SETS_SIM_S */
-#define SETS_SIM_S 8
+#define SETS 40  /* of a network and its ranks, ... */
+#define SETS_S 4 /* ... or as many as begin in that time */
+#define LOADS 4
 
 struct op {
 	struct bench_op op;
@@ -170,7 +171,8 @@ static void random_op(struct rng *r, const struct bench_world *w, struct op *ops
 
 	*o = (struct op){.after = SIM_SET_NONE};
 	while (!has_messages) {
-		uint64_t bytes = (uint64_t)(65536 * exp2(12 * rng_uniform(r)));
+		double doubled = bench_ranks(w) > 64 ? 7 : 12; /* of 64 KiB */
+		uint64_t bytes = (uint64_t)(65536 * exp2(doubled * rng_uniform(r)));
 		enum coll_kind kind = kinds[below(r, 5)];
 		struct membership m;
 
@@ -191,10 +193,23 @@ static void random_op(struct rng *r, const struct bench_world *w, struct op *ops
 
 struct compared {
 	struct bench_score times, ends, sets;
-	uint32_t n_sets, n_skipped, n_shared;
+	uint32_t n_sets, n_shared;
 	uint64_t n_messages;
 	double sim_s, fluid_s;
 };
+
+/* By what an op alone takes of its busiest link, in quarters. */
+static struct bench_score by_load[LOADS];
+static double sum_by_load[LOADS];
+
+static uint32_t load_class(const struct bench_op *o)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < o->usage->n; i++)
+		most = fmax(most, o->usage->links[i].own_bytes / o->usage->links[i].capacity);
+	return (uint32_t)fmin(LOADS - 1, LOADS * most / o->solo_ns);
+}
 
 static void print_set(const struct op *ops, const struct set_op *set, uint32_t n)
 {
@@ -242,8 +257,12 @@ static void compare_set(struct rng *r, const struct bench_world *w, struct compa
 
 		fluid_end = fmax(fluid_end, ops[i].fluid_ns);
 		if (took > ops[i].op.solo_ns * 1.001 || fluid > ops[i].op.solo_ns * 1.001) {
+			uint32_t load = load_class(&ops[i].op);
+
 			is_shared = true;
 			bench_note(&c->times, 100 * (fluid / took - 1));
+			bench_note(&by_load[load], 100 * (fluid / took - 1));
+			sum_by_load[load] += 100 * (fluid / took - 1);
 			bench_note(&c->ends, 100 * (ops[i].fluid_ns / set[i].end_ns - 1));
 			worst = fmax(worst, fabs(fluid / took - 1));
 		}
@@ -261,11 +280,12 @@ static void compare_set(struct rng *r, const struct bench_world *w, struct compa
 static void compare(struct bench_output *out, const char *name, const struct bench_world *w,
 		    uint64_t seed)
 {
+	double begin = bench_now_s();
 	struct compared c = {0};
 	struct rng r;
 
 	rng_seed(&r, 14, seed);
-	for (int i = 0; i < SETS && c.sim_s < SETS_SIM_S; i++)
+	for (int i = 0; i < SETS && bench_now_s() - begin < SETS_S; i++)
 		compare_set(&r, w, &c, out->is_verbose);
 	printf("%-15s %5u %5u %6.2f %6.1f %6.1f %7.2f %6.1f %6.1f %7.2f %6.1f %9llu %8.2f %8.1f\n",
 	       name, bench_ranks(w), c.n_shared, bench_at(&c.times, 0.5), bench_at(&c.times, 0.9),
@@ -284,6 +304,26 @@ static void compare(struct bench_output *out, const char *name, const struct ben
 	bench_free(&c.times);
 	bench_free(&c.ends);
 	bench_free(&c.sets);
+}
+
+static void print_loads(struct bench_output *out)
+{
+	printf("\nthe same by what an op alone takes of its busiest link\n%-15s %5s %7s %7s %6s %7s\n",
+	       "load", "ops", "mean %", "median", "p90", "worst");
+	for (uint32_t i = 0; i < LOADS; i++) {
+		struct bench_score *s = &by_load[i];
+		double mean = sum_by_load[i] / s->n;
+
+		printf("%4.2f to %4.2f    %5u %7.2f %7.2f %6.1f %7.1f\n", (double)i / LOADS,
+		       (i + 1.) / LOADS, s->n, mean, bench_at(s, 0.5), bench_at(s, 0.9),
+		       bench_at(s, 1));
+		bench_row(
+			out,
+			"{\"what\": \"fluid by load\", \"from\": %.2f, \"ops\": %u, \"mean_pct\": "
+			"%.3f, \"median_pct\": %.3f, \"worst_pct\": %.3f}",
+			(double)i / LOADS, s->n, mean, bench_at(s, 0.5), bench_at(s, 1));
+		bench_free(s);
+	}
 }
 
 void bench_messages(struct bench_output *out)
@@ -311,4 +351,5 @@ void bench_messages(struct bench_output *out)
 			compare(out, nets[k].name, &w, 16 * k + n);
 			bench_world_end(&w);
 		}
+	print_loads(out);
 }
