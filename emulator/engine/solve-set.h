@@ -17,7 +17,8 @@ struct set_op {
 /**
  * solve_set - @ops: rings, trees and chains, as they were asked for or as the scheduler plans them
  *
- * What-ifs that add to whole ops are left out.
+ * What-ifs that add to whole ops are left out. Messages that a rank passes on line by line (plans
+ * with intra_line_bytes) share their links for a line's time only: other ops are too fast there.
  *
  * Return: 0; -ENOTSUP with the sentence: the op is no such thing (or a plan without messages);
  * others as solve().
