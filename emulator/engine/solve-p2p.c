@@ -519,34 +519,113 @@ int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *co
 	return r;
 }
 
+/* All send to all: the usage of an all-to-all. */
+static int usage_of_all(const struct group *g, uint64_t chunk_bytes, const struct topology *t,
+			const struct membership *m, struct delay_chain *d, uint64_t op_number,
+			const struct usage_images *images, struct usage **ret, struct err *err)
+{
+	struct sched s = {.kind = COLL_ALLTOALL,
+			  .algo = SCHED_DIRECT,
+			  .n_ranks = m->n_ranks,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 1,
+			  .bytes = pair_bytes(g),
+			  .chunk_bytes = chunk_bytes};
+	int r;
+
+	while (s.ranks_per_node < m->n_ranks &&
+	       topology_hop(t, membership_world(m, 0), membership_world(m, s.ranks_per_node)) !=
+		       HOP_INTER)
+		s.ranks_per_node++;
+	r = sched_init(&s, err);
+	return r < 0 ? r : usage_of_op(&s, t, m, d, op_number, images, ret, err);
+}
+
+/* The copies of a connection, by the NICs that are nearest. */
+static int add_copies(const struct usage_walk *w, const struct port_flow *flow, uint32_t owner,
+		      const struct usage_copies *copies)
+{
+	const struct membership *m = w->price->members;
+	const uint32_t *list;
+	uint32_t n = copies->of(copies->ctx, owner, &list);
+	int64_t self = membership_world(m, owner);
+	int64_t peer = membership_world(m, flow->src == owner ? flow->dst : flow->src);
+	int r = 0;
+
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		int64_t to = peer - self + list[i];
+
+		if (to < 0 || to > UINT32_MAX || !copies->has(copies->ctx, list[i], (uint32_t)to))
+			continue;
+		r = flow->src == owner ? usage_add_near(w, list[i], (uint32_t)to, flow->lane,
+							(double)flow->bytes)
+				       : usage_add_near(w, (uint32_t)to, list[i], flow->lane,
+							(double)flow->bytes);
+	}
+	return r;
+}
+
+/* A receive that the sender's own copies of @owner's sends make: a ring's from the left is one to
+ * the right. */
+static bool is_mirrored(const struct group *g, const struct membership *m,
+			const struct port_flow *flow, uint32_t owner)
+{
+	int64_t far = (int64_t)membership_world(m, flow->dst) - membership_world(m, flow->src);
+
+	for (uint32_t i = 0; i < g->n_flows && flow->src != owner; i++)
+		if (g->flows[i].src == owner &&
+		    (int64_t)membership_world(m, g->flows[i].dst) - membership_world(m, owner) ==
+			    far)
+			return true;
+	return false;
+}
+
+static int add_flows(const struct usage_walk *w, const struct group *g, const uint32_t *ranks,
+		     uint32_t n, const struct usage_copies *copies)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < g->n_flows && !r; i++) {
+		const struct port_flow *f = &g->flows[i];
+		uint32_t owner;
+
+		r = usage_add_connection(w, f->src, f->dst, f->lane, (double)f->bytes);
+		owner = is_among(ranks, n, f->src) ? f->src : f->dst;
+		if (r == 0 && copies && w->routes && !is_mirrored(g, w->price->members, f, owner))
+			r = add_copies(w, f, owner, copies);
+	}
+	return r;
+}
+
 int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 		    const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 		    const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		    const struct usage_images *images, const struct usage_copies *copies,
 		    struct usage **ret, struct err *err)
 {
 	CLEANUP(usage_maker_deinit) struct usage_maker maker = {0};
+	uint64_t chunk = chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT;
 	struct group g = {.n_members = m->n_ranks};
 	struct planned pl = {.plan.whole_ns = -1};
 	struct usage_walk w = {.maker = &maker, .is_own = true};
 	struct sched s;
 	struct price p;
-	int r = group_init(&g, ranks, n, calls, n_calls,
-			   chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT);
+	int r = group_init(&g, ranks, n, calls, n_calls, chunk);
 
-	if (r)
+	if (r) {
 		err_set(err, -r, "no memory for a group of calls");
-	if (!r) {
+	} else if (g.is_with_all && g.n_members > 1) {
+		r = usage_of_all(&g, chunk, t, m, d, op_number, images, ret, err);
+	} else {
 		s = sched_of(m->n_ranks, &g);
 		price_init(&p, &s, t, m, d, op_number, err);
-		r = plan_group(&pl, &p, &s, &g, err);
 		w.price = &p;
+		r = plan_group(&pl, &p, &s, &g, err);
 		w.routes = pl.routes;
+		if (!r && (add_flows(&w, &g, ranks, n, copies) || usage_maker_end(&maker, ret)))
+			r = err_set(err, ENOMEM, "no memory for what calls put on links");
 	}
-	for (uint32_t i = 0; i < g.n_flows && !r; i++)
-		r = usage_add_connection(&w, g.flows[i].src, g.flows[i].dst, g.flows[i].lane,
-					 (double)g.flows[i].bytes);
-	if (!r && usage_maker_end(&maker, ret))
-		r = err_set(err, ENOMEM, "no memory for what calls put on links");
 	planned_deinit(&pl);
 	group_deinit(&g);
 	return r;

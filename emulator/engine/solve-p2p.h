@@ -4,6 +4,7 @@
 #include "contention/usage.h"
 #include "engine/delay.h"
 #include "engine/timing.h"
+#include "engine/usage-op.h"
 #include "schedule/schedule.h"
 #include "topology/membership.h"
 
@@ -15,11 +16,22 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
 	      uint64_t op_number, struct timing *ret, struct err *err);
 
-/* What the calls put on links; arguments as there. The caller owns a reference. Return: 0; -EINVAL
- * with the sentence; -ENOMEM. */
+/* World ranks that do as the real ones at the same time, at some distance. */
+struct usage_copies {
+	/* Those of comm rank @rank, it may be among them. Return: their number, *ret borrowed. */
+	uint32_t (*of)(void *ctx, uint32_t rank, const uint32_t **ret);
+	bool (*has)(void *ctx, uint32_t copy, uint32_t peer); /* virtual, and in one communicator */
+	void *ctx;
+};
+
+/* What the calls put on links; arguments as there. Where all send to all it is an all-to-all's,
+ * with
+ * @images; else the copies' calls count, too. NULL: there are none. The caller owns a reference.
+ * Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 		    const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 		    const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		    const struct usage_images *images, const struct usage_copies *copies,
 		    struct usage **ret, struct err *err);
 
 /* What the ranks of a group bring and take; comm ranks. */

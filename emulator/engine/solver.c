@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/number-table.h"
+#include "engine/solve-p2p.h"
 #include "engine/solve-parts.h"
 #include "engine/solve.h"
 
@@ -293,26 +294,67 @@ static int keep_usage(struct solver *s, const struct key *key, struct usage *usa
 	return 0;
 }
 
+static struct usage *find_usage(const struct solver *s, const struct key *key)
+{
+	uint32_t place = number_table_get(&s->of_hash, hash_of(key));
+
+	return place && memcmp(&s->usages[place - 1].key, key, sizeof(*key)) == 0
+		       ? s->usages[place - 1].usage
+		       : NULL;
+}
+
+static int keep_or_drop(struct solver *s, const struct key *key, struct usage **ret,
+			struct err *err)
+{
+	if (keep_usage(s, key, *ret) == 0)
+		return 0;
+	*ret = usage_unref(*ret);
+	return err_set(err, ENOMEM, "no memory for what an op puts on its links");
+}
+
 int solver_usage(struct solver *s, uint32_t comm, const struct sched *sched,
 		 const struct membership *m, uint64_t op_number, const struct usage_images *images,
 		 struct usage **ret, struct err *err)
 {
 	struct key key;
-	uint32_t place;
 	int r;
 
 	key_make(&key, comm, sched, NULL);
-	place = number_table_get(&s->of_hash, hash_of(&key));
-	if (place && memcmp(&s->usages[place - 1].key, &key, sizeof(key)) == 0) {
-		*ret = s->usages[place - 1].usage;
+	*ret = find_usage(s, &key);
+	if (*ret)
 		return 0;
-	}
 	r = usage_of_op(sched, s->topology, m, s->delay, op_number, images, ret, err);
-	if (r)
-		return r;
-	if (keep_usage(s, &key, *ret) < 0) {
-		*ret = usage_unref(*ret);
-		return err_set(err, ENOMEM, "no memory for what an op puts on its links");
+	return r ? r : keep_or_drop(s, &key, ret, err);
+}
+
+int solver_p2p_usage(struct solver *s, uint32_t comm, const struct p2p_calls *c,
+		     const struct membership *m, uint64_t op_number,
+		     const struct usage_images *images, const struct usage_copies *copies,
+		     struct usage **ret, struct err *err)
+{
+	struct key key;
+	int r;
+
+	memset(&key, 0, sizeof(key));
+	key.comm = comm;
+	key.kind = COLL_SENDRECV;
+	key.n_ranks = c->n_ranks;
+	key.chunk_bytes = c->chunk_bytes;
+	for (uint32_t i = 0; i < c->n_ranks; i++) {
+		key.border_hash = mix(key.border_hash, (uint64_t)c->ranks[i] << 32 | c->n_calls[i]);
+		key.n_in += c->n_calls[i];
+		for (uint32_t k = 0; k < c->n_calls[i]; k++) {
+			const struct sched_p2p *call = &c->calls[i][k];
+
+			key.border_hash =
+				mix(key.border_hash, (uint64_t)call->peer << 1 | call->is_send);
+			key.border_hash = mix(key.border_hash, call->bytes);
+		}
 	}
-	return 0;
+	*ret = find_usage(s, &key);
+	if (*ret)
+		return 0;
+	r = solve_p2p_usage(c->ranks, c->n_ranks, c->calls, c->n_calls, c->chunk_bytes, s->topology,
+			    m, s->delay, op_number, images, copies, ret, err);
+	return r ? r : keep_or_drop(s, &key, ret, err);
 }

@@ -3,6 +3,7 @@
 
 #include "engine/delay.h"
 #include "engine/ends.h"
+#include "engine/solve-p2p.h"
 #include "engine/timing.h"
 #include "engine/usage-op.h"
 #include "schedule/schedule.h"
@@ -27,3 +28,15 @@ int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 int solver_usage(struct solver *s, uint32_t comm, const struct sched *sched,
 		 const struct membership *m, uint64_t op_number, const struct usage_images *images,
 		 struct usage **ret, struct err *err);
+/* Calls of real ranks, as solve_p2p() has them. */
+struct p2p_calls {
+	const uint32_t *ranks, *n_calls;
+	const struct sched_p2p *const *calls;
+	uint32_t n_ranks;
+	uint64_t chunk_bytes;
+};
+/* The same of calls: solve_p2p_usage(). */
+int solver_p2p_usage(struct solver *s, uint32_t comm, const struct p2p_calls *c,
+		     const struct membership *m, uint64_t op_number,
+		     const struct usage_images *images, const struct usage_copies *copies,
+		     struct usage **ret, struct err *err);

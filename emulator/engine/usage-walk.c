@@ -60,3 +60,22 @@ int usage_add_connection(const struct usage_walk *w, uint32_t src, uint32_t dst,
 	}
 	return r;
 }
+
+int usage_add_near(const struct usage_walk *w, uint32_t src, uint32_t dst, uint16_t lane,
+		   double bytes)
+{
+	const struct fabric *f = delay_fabric(w->price->delay);
+	uint64_t links[FABRIC_PATH_MAX];
+	int n = fabric_path(f, src, dst, FABRIC_NIC_NEAR, links), r = 0;
+
+	if (n > 0)
+		fabric_ecmp(f, src, dst, lane, links, (uint32_t)n);
+	for (int i = 0; i < n && r == 0; i++) {
+		struct fabric_link link;
+
+		fabric_link(f, links[i], &link);
+		r = usage_maker_add(w->maker, links[i], link.bytes_per_ns,
+				    bytes * usage_wire_factor(w->price), 1, false);
+	}
+	return r;
+}

@@ -20,6 +20,10 @@ int usage_links(const struct price *p, const struct routes *routes, uint32_t src
 		double ret_bytes_per_ns[FABRIC_PATH_MAX]);
 /* What crosses them for each byte of the op: a protocol's flags, too. */
 double usage_wire_factor(const struct price *p);
+/* From world rank @src to @dst, which need not be members, over the fabric by their nearest NICs;
+ * not the op's own. Return: 0; -ENOMEM. */
+int usage_add_near(const struct usage_walk *w, uint32_t src, uint32_t dst, uint16_t lane,
+		   double bytes);
 /* From comm rank @src to @dst. Return: 0; -ENOMEM. */
 int usage_add_connection(const struct usage_walk *w, uint32_t src, uint32_t dst, uint16_t lane,
 			 double bytes);

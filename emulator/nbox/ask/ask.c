@@ -360,7 +360,7 @@ static int usage_of(struct ask *a, const struct sched *s, const struct membershi
 		n_calls[i] = 2;
 	}
 	return solve_p2p_usage(ranks, n, calls_of, n_calls, c->chunk_bytes, &c->topology, m,
-			       a->delay, 0, ret, err);
+			       a->delay, 0, NULL, NULL, ret, err);
 }
 
 /* What links make of the op's times that these know nothing of. */

@@ -12,6 +12,8 @@
 #include "base/units.h"
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
+#include "nboxd/op/image.h"
+#include "nboxd/op/images.h"
 #include "nboxd/op/rule-p2p.h"
 
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
@@ -289,13 +291,52 @@ static int solve_run(struct run *run, const struct calls_of_run *x, struct err *
 			 run->number, &run->timing, err);
 }
 
+/* Those of a real rank's timeline. */
+static uint32_t copies_of(void *ctx, uint32_t rank, const uint32_t **ret)
+{
+	const struct run *run = ctx;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < run->n_posts && n == 0; i++)
+		if (run->posts[i]->member->rank == rank)
+			*ret = timeline_ranks(run->posts[i]->node, &n);
+	return n;
+}
+
+static bool are_together(void *ctx, uint32_t copy, uint32_t peer)
+{
+	const struct run *run = ctx;
+	const struct membership *m = &run->comm->members.map;
+	const struct config *config = run->comm->comms->config;
+	struct radix image;
+
+	for (size_t i = 0; i < config->n_real; i++)
+		if (config->real[i] == copy)
+			return false; /* its calls are its own */
+	if (membership_rank(m, copy) >= 0)
+		return membership_rank(m, peer) >= 0;
+	return image_at(run->comm, copy, &image) == 0 && radix_find(&image, peer) >= 0;
+}
+
 static int find_usage(struct run *run, const struct calls_of_run *x, struct err *err)
 {
-	const struct ops *ops = run->comm->comms->ops;
+	CLEANUP(images_deinit) struct images images = {.comm = run->comm};
+	const struct usage_images walk = {images_next, &images};
+	const struct usage_copies copies = {copies_of, are_together, run};
+	const struct p2p_calls calls = {
+		.ranks = x->ranks,
+		.n_calls = x->n_by_rank,
+		.calls = x->by_rank,
+		.n_ranks = x->n_ranks,
+		.chunk_bytes = run->posts[0]->op->sched->chunk_bytes,
+	};
+	struct usage *usage;
+	int r = solver_p2p_usage(run->comm->comms->ops->solver, run->comm->number, &calls,
+				 &run->comm->members.map, run->number, &walk, &copies, &usage, err);
 
-	return solve_p2p_usage(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
-			       run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
-			       &run->comm->members.map, ops->delay, run->number, &run->usage, err);
+	if (r == 0)
+		run->usage = usage_ref(usage);
+	return r;
 }
 
 /* A connection of the border has a lane among the run's calls, which need not be the one

@@ -1,5 +1,9 @@
 /* What ops put on the links of the network. */
+#include <stdio.h>
+#include <string.h>
+
 #include "cmocka-all.h"
+#include "engine/solve-p2p.h"
 #include "engine/usage-op.h"
 #include "fabric/link-number.h"
 #include "plan-world.h"
@@ -105,11 +109,94 @@ static void images_load_the_links_that_they_share(void **state)
 	world_end(&w);
 }
 
+struct copies {
+	uint32_t list[16];
+	uint32_t n, n_ranks;
+};
+
+static uint32_t copies_of(void *ctx, uint32_t rank, const uint32_t **ret)
+{
+	struct copies *c = ctx;
+
+	assert_int_equal(rank, 0);
+	*ret = c->list;
+	return c->n;
+}
+
+static bool are_together(void *ctx, uint32_t copy, uint32_t peer)
+{
+	const struct copies *c = ctx;
+
+	return copy != 0 && peer < c->n_ranks;
+}
+
+/* Rank 0 is real; the other nodes do as it does. What crosses each link, in MiB. */
+static struct usage *usage_of_calls(const struct world *w, const struct sched_p2p *calls,
+				    uint32_t n)
+{
+	struct copies c = {.n = w->m.n_ranks, .n_ranks = w->m.n_ranks};
+	const struct usage_copies copies = {copies_of, are_together, &c};
+	const uint32_t rank = 0;
+	struct err err = {""};
+	struct usage *u;
+
+	for (uint32_t i = 0; i < c.n; i++)
+		c.list[i] = i;
+	assert_int_equal(solve_p2p_usage(&rank, 1, &calls, &n, 1 << 20, &w->t, &w->m, w->d, 0, NULL,
+					 &copies, &u, &err),
+			 0);
+	return u;
+}
+
+static double mib_on(const struct world *w, const struct usage *u, const char *name, bool is_own)
+{
+	char buf[64];
+
+	for (uint32_t i = 0; i < u->n; i++)
+		if (strcmp(fabric_link_name(w->f, u->links[i].link, buf, sizeof(buf)), name) == 0)
+			return (is_own ? u->links[i].own_bytes : u->links[i].bytes) / (1 << 20);
+	return 0;
+}
+
+/* A pipeline's send, a ring's step, and all to all, over 8 nodes of one GPU. */
+static void virtual_ranks_send_as_the_real_one_does(void **state)
+{
+	struct world w = world_of("100gbe", 8, 1, "pinned", NULL);
+	struct sched_p2p calls[14] = {{.peer = 1, .is_send = true, .bytes = 4 << 20},
+				      {.peer = 7, .is_send = false, .bytes = 4 << 20}};
+	struct usage *u = usage_of_calls(&w, calls, 1);
+
+	(void)state;
+	assert_float_equal(mib_on(&w, u, "node0.nic0.out", true), 4, 1e-9);
+	assert_float_equal(mib_on(&w, u, "node0.nic0.out", false), 4, 1e-9);
+	assert_float_equal(mib_on(&w, u, "node1.nic0.out", true), 0, 0);
+	assert_float_equal(mib_on(&w, u, "node1.nic0.out", false), 4, 1e-9);
+	assert_float_equal(mib_on(&w, u, "node7.nic0.out", false), 0, 0); /* the last stage */
+	usage_unref(u);
+	u = usage_of_calls(&w, calls, 2);
+	for (uint32_t i = 0; i < 8; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "node%u.nic0.out", i);
+		assert_float_equal(mib_on(&w, u, name, false), 4, 1e-9);
+	}
+	usage_unref(u);
+	for (uint32_t i = 0; i < 14; i++)
+		calls[i] =
+			(struct sched_p2p){.peer = 1 + i / 2, .is_send = i % 2, .bytes = 1 << 20};
+	u = usage_of_calls(&w, calls, 14);
+	assert_float_equal(mib_on(&w, u, "node5.nic0.in", false), 7, 1e-9);
+	assert_float_equal(mib_on(&w, u, "node5.nic0.out", true), 7, 1e-9);
+	usage_unref(u);
+	world_end(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_op_is_faster_than_its_links),
 		cmocka_unit_test(images_load_the_links_that_they_share),
+		cmocka_unit_test(virtual_ranks_send_as_the_real_one_does),
 	};
 
 	take_dirs(argc, argv);
