@@ -4,6 +4,7 @@
 
 #include "cmocka-all.h"
 #include "engine/solve-p2p.h"
+#include "engine/solve-set.h"
 #include "engine/usage-op.h"
 #include "fabric/link-number.h"
 #include "plan-world.h"
@@ -191,12 +192,51 @@ static void virtual_ranks_send_as_the_real_one_does(void **state)
 	world_end(&w);
 }
 
+/* Planned ops message by message: one alone as solve() simulates it; two of the same ranks not
+ * before the bytes of both have crossed their busiest link; one after the other; on other nodes. */
+static void sets_of_planned_ops(void **state)
+{
+	struct world w = world_of("dgx-a100", 4, 0, "nccl", NULL);
+	struct membership halves[] = {{.n_ranks = 16, .stride = 1},
+				      {.n_ranks = 16, .base = 16, .stride = 1}};
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 64 << 20), half;
+	double alone = solve_it(&w, &s, 1).end_ns, needs, half_alone;
+	struct set_op set[2] = {{.s = &s, .m = &w.m, .after = SIM_SET_NONE},
+				{.s = &s, .m = &w.m, .after = SIM_SET_NONE}};
+	struct sim_set_result result;
+	struct err err = {""};
+	struct usage *u;
+
+	(void)state;
+	assert_int_equal(solve_set(set, 1, &w.t, w.d, &result, &err), 0);
+	assert_float_equal(set[0].end_ns, alone, 1e-9 * alone);
+	assert_int_equal(usage_of_op(&s, &w.t, &w.m, w.d, 0, NULL, &u, &err), 0);
+	needs = busiest(u)->own_bytes / busiest(u)->capacity;
+	assert_int_equal(solve_set(set, 2, &w.t, w.d, &result, &err), 0);
+	assert_true(set[1].end_ns >= 2 * needs && set[1].end_ns < 2 * alone);
+	set[1].after = 0;
+	assert_int_equal(solve_set(set, 2, &w.t, w.d, &result, &err), 0);
+	assert_float_equal(set[1].end_ns, 2 * alone, 1e-9 * alone);
+
+	w.m = halves[0];
+	half = op_of(&w, COLL_ALLREDUCE, 64 << 20);
+	half_alone = solve_it(&w, &half, 1).end_ns;
+	for (int i = 0; i < 2; i++)
+		set[i] = (struct set_op){.s = &half, .m = &halves[i], .after = SIM_SET_NONE};
+	assert_int_equal(solve_set(set, 2, &w.t, w.d, &result, &err), 0);
+	for (int i = 0; i < 2; i++)
+		assert_float_equal(set[i].end_ns, half_alone, 1e-9 * half_alone);
+	usage_unref(u);
+	world_end(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_op_is_faster_than_its_links),
 		cmocka_unit_test(images_load_the_links_that_they_share),
 		cmocka_unit_test(virtual_ranks_send_as_the_real_one_does),
+		cmocka_unit_test(sets_of_planned_ops),
 	};
 
 	take_dirs(argc, argv);
