@@ -14,7 +14,9 @@ struct member {
 	uint64_t number;
 	double after_done; /* of op.after, where this one begins */
 	struct warp warp;  /* empty: it has not begun */
-	struct warp from;  /* before it was replayed */
+	/* before it was replayed: from its bend @first on, what lies before that stays */
+	struct warp from;
+	uint32_t first;
 	/* while it is replayed */
 	bool is_replayed;
 	double done, speed;
@@ -160,7 +162,8 @@ static int rewind_to(struct overlap *o, double t)
 		if (!m->is_replayed)
 			continue;
 		m->from.n = 0;
-		for (uint32_t k = 0; k < m->warp.n && r == 0; k++)
+		m->first = m->warp.n ? warp_before(&m->warp, t) : 0;
+		for (uint32_t k = m->first; k < m->warp.n && r == 0; k++)
 			r = warp_bend(&m->from, m->warp.bends[k].at, m->warp.bends[k].done);
 		if (r == 0 && m->warp.n && m->warp.bends[0].at < t) {
 			r = warp_cut(&m->warp, t);
@@ -344,9 +347,10 @@ static void tell(const struct overlap *o, const struct member *new)
 {
 	for (uint32_t i = 0; i < o->n; i++) {
 		struct member *m = &o->members[i];
+		const struct warp to = {m->warp.bends + m->first, m->warp.n - m->first, 0};
 
-		if (m != new && m->from.n && !is_same(&m->from, &m->warp))
-			o->sink.moved(o->sink.ctx, m->op.tag, &m->from, &m->warp);
+		if (m != new && m->from.n && !is_same(&m->from, &to))
+			o->sink.moved(o->sink.ctx, m->op.tag, &m->from, &to);
 		m->from.n = 0;
 	}
 }

@@ -12,7 +12,8 @@
 struct overlap;
 
 /* The overlap's owner. moved(): the op goes on as @to says, no more as @from; both are the
- * overlap's. forgotten(): nothing is said of it any more. Neither may call the overlap. */
+ * overlap's, and leave out what is as it was. forgotten(): nothing is said of it any more. Neither
+ * may call the overlap. */
 struct overlap_sink {
 	void (*moved)(void *ctx, void *tag, const struct warp *from, const struct warp *to);
 	void (*forgotten)(void *ctx, void *tag);

@@ -31,18 +31,22 @@ static double line(double x0, double y0, double x1, double y1, double x)
 	return x1 > x0 ? y0 + (y1 - y0) * ((x - x0) / (x1 - x0)) : y1;
 }
 
+uint32_t warp_before(const struct warp *w, double at)
+{
+	uint32_t i = w->n - 1;
+
+	while (i > 0 && w->bends[i].at >= at)
+		i--;
+	return i;
+}
+
 double warp_done(const struct warp *w, double at)
 {
-	const struct warp_bend *b = w->bends;
-	uint32_t i = 1;
+	const struct warp_bend *b = &w->bends[warp_before(w, at)];
 
-	if (at <= b[0].at || w->n == 1)
-		return b[0].done;
-	while (i + 1 < w->n && b[i].at < at)
-		i++;
-	if (at >= b[i].at)
-		return b[i].done;
-	return line(b[i - 1].at, b[i - 1].done, b[i].at, b[i].done, at);
+	if (at <= b->at || b == &w->bends[w->n - 1])
+		return b->done;
+	return line(b->at, b->done, b[1].at, b[1].done, at);
 }
 
 double warp_at(const struct warp *w, double done)

@@ -27,6 +27,8 @@ static inline double warp_span(const struct warp *w)
 	return warp_end(w) - w->bends[0].at;
 }
 
+/* The last bend before @at; else the first. Asked for late times mostly. */
+uint32_t warp_before(const struct warp *w, double at);
 /* How far it is at @at: no more than at the last bend. */
 double warp_done(const struct warp *w, double at);
 /* When it is that far: before the start as long before, behind the end as long behind. */
