@@ -94,8 +94,7 @@ static void moved(void *ctx, void *tag, const struct warp *from, const struct wa
 	struct op *o = tag;
 
 	(void)ctx;
-	(void)from;
-	o->fluid_begin_ns = to->bends[0].at;
+	o->fluid_begin_ns += to->bends[0].at - from->bends[0].at;
 	o->fluid_ns = warp_end(to);
 }
 
@@ -128,7 +127,8 @@ static void run_fluid(struct op *ops, uint32_t n)
 					.tag = &ops[i]},
 				&numbers[i], &w))
 			bench_fail("no memory");
-		moved(NULL, &ops[i], w, w);
+		ops[i].fluid_begin_ns = w->bends[0].at;
+		ops[i].fluid_ns = warp_end(w);
 	}
 	overlap_free(o);
 }
