@@ -105,14 +105,14 @@ static int divide(struct link_classes *c, const struct usage *u, uint32_t user)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < u->n; i++)
 		links[i] = (struct divided){&u->links[i],
-					    number_table_get(&c->of_link, u->links[i].link)};
+					    number_table_get(&c->of_link, u->links[i].link + 1)};
 	qsort(links, u->n, sizeof(*links), by_class);
 	for (uint32_t i = 0; i < u->n && !r; i++) {
 		uint32_t *class;
 
 		if (i == 0 || compare(&links[i - 1], &links[i]) != 0)
 			r = new_class(c, &links[i], user);
-		class = r ? NULL : number_table_at(&c->of_link, links[i].link->link);
+		class = r ? NULL : number_table_at(&c->of_link, links[i].link->link + 1);
 		if (!class)
 			return -ENOMEM;
 		*class = c->n;

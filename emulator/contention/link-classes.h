@@ -30,7 +30,7 @@ struct class_user {
 };
 
 struct link_classes {
-	struct number_table of_link; /* class + 1 */
+	struct number_table of_link; /* number + 1: class + 1 */
 	struct number_table number;  /* of a usage: its place + 1 */
 	struct link_class *classes;  /* owned */
 	struct class_user *users;    /* owned */

@@ -48,7 +48,7 @@ static struct usage *new_usage(struct rng *r, uint32_t n_links)
 
 		if (below(r, 2))
 			continue;
-		u->links[u->n++] = (struct usage_link){.link = l + 1,
+		u->links[u->n++] = (struct usage_link){.link = l,
 						       .capacity = 1 + l % 3,
 						       .own_bytes = own,
 						       .bytes = own + (below(r, 4) ? 0 : 500),
@@ -110,7 +110,7 @@ static void slow_fill(struct op *ops, uint32_t n, const bool *is_live, const str
 			if (!is_live[i] || stays[i])
 				continue;
 			own = ops[i].usage->n ? ops[i].cap * per_connection(&ops[i]) : 1;
-			for (uint64_t l = 1; l <= LINKS_MAX; l++) {
+			for (uint64_t l = 0; l < LINKS_MAX; l++) {
 				double taken = 0, rising = 0;
 
 				if (!load_on(&ops[i], l))
@@ -154,7 +154,7 @@ static double met_by(const struct op *ops, uint32_t n, const bool *is_live, uint
 {
 	double met = 0;
 
-	for (uint64_t l = 1; l <= LINKS_MAX; l++) {
+	for (uint64_t l = 0; l < LINKS_MAX; l++) {
 		double none = 1;
 
 		for (uint32_t k = 0; k < n; k++)
