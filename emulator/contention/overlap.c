@@ -2,12 +2,11 @@
 #include "contention/overlap.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MOVED_NS 1e-3 /* less is what sums of doubles are wrong by */
 
 struct member {
 	struct overlap_op op; /* its usage is a reference */
@@ -41,6 +40,13 @@ struct overlap {
 	uint32_t *live;
 	uint32_t n, capacity, n_conditions;
 };
+
+/* Less is what sums of doubles are wrong by at @t: two times of a run of 5 hours are equal, or 4e-3
+ * apart. */
+static double rounding_ns(double t)
+{
+	return fmax(1e-3, 4 * DBL_EPSILON * t);
+}
 
 int overlap_new(const struct overlap_sink *sink, struct overlap **ret)
 {
@@ -210,7 +216,7 @@ static int find_live(struct overlap *o, double t, uint32_t *ret_n, double *ret_n
 			*ret_next = m->op.start;
 			break;
 		}
-		if (!m->warp.n && queued_ns(o, m) > MOVED_NS)
+		if (!m->warp.n && queued_ns(o, m) > rounding_ns(t))
 			continue;
 		if (!m->warp.n)
 			r = warp_bend(&m->warp, t, 0);
@@ -252,7 +258,8 @@ static void straighten(struct warp *w, double speed)
 {
 	const struct warp_bend *b = &w->bends[w->n - 1];
 
-	if (w->n > 1 && fabs(b[-1].done + speed * (b->at - b[-1].at) - b->done) < MOVED_NS)
+	if (w->n > 1 &&
+	    fabs(b[-1].done + speed * (b->at - b[-1].at) - b->done) < rounding_ns(b->at))
 		w->n--;
 }
 
@@ -336,10 +343,13 @@ static int replay(struct overlap *o, double t)
 
 static bool is_same(const struct warp *a, const struct warp *b)
 {
-	for (uint32_t i = 0; i < a->n && i < b->n; i++)
-		if (fabs(a->bends[i].at - b->bends[i].at) > MOVED_NS ||
-		    fabs(a->bends[i].done - b->bends[i].done) > MOVED_NS)
+	for (uint32_t i = 0; i < a->n && i < b->n; i++) {
+		double wrong = rounding_ns(a->bends[i].at);
+
+		if (fabs(a->bends[i].at - b->bends[i].at) > wrong ||
+		    fabs(a->bends[i].done - b->bends[i].done) > wrong)
 			return false;
+	}
 	return a->n == b->n;
 }
 
@@ -370,7 +380,7 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 	if (r)
 		return r;
 	before = member_of(o, op->after);
-	if (!before || op->begin > warp_end(&before->warp) + MOVED_NS)
+	if (!before || op->begin > warp_end(&before->warp) + rounding_ns(op->begin))
 		made.op.start = op->begin;
 	if (before)
 		made.after_done = warp_done(&before->warp, op->begin);
@@ -423,6 +433,6 @@ int overlap_alone(struct overlap *o, struct usage *usage, double start, double s
 		t = next;
 	}
 	end -= start + solo_ns;
-	*ret_later_ns = end > MOVED_NS ? end : 0;
+	*ret_later_ns = end > rounding_ns(start) ? end : 0;
 	return 0;
 }
