@@ -15,9 +15,12 @@ void usage_maker_deinit(struct usage_maker *u)
 int usage_maker_add(struct usage_maker *u, uint64_t link, double capacity, double bytes,
 		    double connections, bool is_own)
 {
-	uint32_t *place = number_table_at(&u->at, link + 1);
+	uint32_t *place;
 	struct usage_link *l;
 
+	if (!(bytes > 0))
+		return 0;
+	place = number_table_at(&u->at, link + 1);
 	if (!place)
 		return -ENOMEM;
 	if (!*place && u->n == u->capacity) {

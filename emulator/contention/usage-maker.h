@@ -13,8 +13,8 @@ struct usage_maker {
 };
 
 void usage_maker_deinit(struct usage_maker *u);
-/* One connection that carries @bytes over the link; @is_own: of the op itself. Return: 0; -ENOMEM.
- */
+/* One connection that carries @bytes over the link, none if they are 0; @is_own: of the op itself.
+ * Return: 0; -ENOMEM. */
 int usage_maker_add(struct usage_maker *u, uint64_t link, double capacity, double bytes,
 		    double connections, bool is_own);
 /* Return: 0; -ENOMEM. */

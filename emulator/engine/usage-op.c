@@ -26,8 +26,6 @@ static int add_link(const struct usage_walk *w, uint64_t link, double bytes, dou
 {
 	struct fabric_link l;
 
-	if (bytes <= 0)
-		return 0;
 	fabric_link(delay_fabric(w->price->delay), link, &l);
 	return usage_maker_add(w->maker, link, l.bytes_per_ns, bytes, connections, w->is_own);
 }

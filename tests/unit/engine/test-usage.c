@@ -33,6 +33,8 @@ static void check_op(const struct world *w, enum coll_kind kind, uint64_t bytes)
 
 	assert_int_equal(usage_of_op(&s, &w->t, &w->m, w->d, 0, NULL, &u, &err), 0);
 	assert_true(u->n > 0);
+	for (uint32_t i = 0; i < u->n; i++)
+		assert_true(u->links[i].bytes > 0 && u->links[i].connections > 0);
 	l = busiest(u);
 	needs = l->own_bytes / l->capacity;
 	if (needs > t.end_ns * (1 + 1e-9))
@@ -61,7 +63,7 @@ static void no_op_is_faster_than_its_links(void **state)
 			world_of(presets[i / N(nodes)], nodes[i % N(nodes)], 0, "nccl", NULL);
 
 		for (size_t k = 0; k < N(every); k++)
-			for (uint64_t bytes = 1 << 10; bytes <= (uint64_t)1 << 30; bytes <<= 4)
+			for (uint64_t bytes = 1 << 2; bytes <= (uint64_t)1 << 30; bytes <<= 4)
 				check_op(&w, every[k], bytes);
 		world_end(&w);
 	}
