@@ -97,6 +97,19 @@ static void drop(struct overlap *o, uint32_t i)
 	o->n--;
 }
 
+/* Who has waited for @m begins no earlier than now, whatever is replayed. */
+static void leave_queue(struct overlap *o, const struct member *m)
+{
+	for (uint32_t i = 0; i < o->n; i++) {
+		struct member *w = &o->members[i];
+
+		if (w->op.after != m->number)
+			continue;
+		w->op.after = 0;
+		w->op.begin = w->warp.bends[0].at;
+	}
+}
+
 /* Forgets the op that was over first, if it was over by @start. */
 static void forget_one(struct overlap *o, double start)
 {
@@ -107,6 +120,7 @@ static void forget_one(struct overlap *o, double start)
 			first = i;
 	if (warp_end(&o->members[first].warp) > start)
 		return;
+	leave_queue(o, &o->members[first]);
 	o->sink.forgotten(o->sink.ctx, o->members[first].op.tag);
 	drop(o, first);
 }
@@ -213,8 +227,12 @@ static int find_live(struct overlap *o, double t, uint32_t *ret_n, double *ret_n
 		if (!m->is_replayed)
 			continue;
 		if (m->op.start > t) {
-			*ret_next = m->op.start;
+			*ret_next = fmin(*ret_next, m->op.start);
 			break;
+		}
+		if (!m->warp.n && !m->op.after && m->op.begin > t) {
+			*ret_next = fmin(*ret_next, m->op.begin);
+			continue;
 		}
 		if (!m->warp.n && queued_ns(o, m) > rounding_ns(t))
 			continue;

@@ -527,6 +527,30 @@ static void who_shares_nothing_does_not_move(void **state)
 	overlap_free(o);
 }
 
+/* An op begins behind the one before it, when nobody remembers that any more, too. */
+static void who_has_waited_does_not_begin_earlier(void **state)
+{
+	const struct overlap_sink sink = {unmoved, ignored, NULL};
+	struct overlap_op op = {.solo_ns = 1000};
+	const struct warp *w;
+	struct overlap *o;
+	uint64_t number;
+
+	(void)state;
+	assert_int_equal(overlap_new(&sink, &o), 0);
+	assert_int_equal(overlap_add(o, &op, &op.after, &w), 0);
+	op.begin = 1000;
+	assert_int_equal(overlap_add(o, &op, &number, &w), 0);
+	op.after = 0;
+	for (int i = 0; i < OVERLAP_KEPT - 1; i++) {
+		op.start = op.begin = 3000 + i;
+		assert_int_equal(overlap_add(o, &op, &number, &w), 0);
+	}
+	op.start = op.begin = 500;
+	assert_int_equal(overlap_add(o, &op, &number, &w), 0);
+	overlap_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +558,7 @@ int main(void)
 		cmocka_unit_test(a_set_above_its_link_is_found),
 		cmocka_unit_test(what_a_condition_does_to_one_op),
 		cmocka_unit_test(who_shares_nothing_does_not_move),
+		cmocka_unit_test(who_has_waited_does_not_begin_earlier),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
