@@ -110,8 +110,8 @@ static void leave_queue(struct overlap *o, const struct member *m)
 	}
 }
 
-/* Forgets the op that was over first, if it was over by @start. */
-static void forget_one(struct overlap *o, double start)
+/* Forgets the op that was over first, if it was over by @start. Return: whether it was. */
+static bool forget_one(struct overlap *o, double start)
 {
 	uint32_t first = 0;
 
@@ -119,10 +119,11 @@ static void forget_one(struct overlap *o, double start)
 		if (warp_end(&o->members[i].warp) < warp_end(&o->members[first].warp))
 			first = i;
 	if (warp_end(&o->members[first].warp) > start)
-		return;
+		return false;
 	leave_queue(o, &o->members[first]);
 	o->sink.forgotten(o->sink.ctx, o->members[first].op.tag);
 	drop(o, first);
+	return true;
 }
 
 /* Room for @capacity ops, and a set of these and of all conditions. */
@@ -208,7 +209,8 @@ static struct member *member_of(struct overlap *o, uint64_t number)
 /* How much of another op has to be done before @m begins; 0: nothing. */
 static double queued_ns(struct overlap *o, const struct member *m)
 {
-	const struct member *before = member_of(o, m->op.after);
+	bool is_next = m > o->members && m[-1].number == m->op.after; /* as in a long queue */
+	const struct member *before = is_next ? m - 1 : member_of(o, m->op.after);
 
 	return before && before->is_replayed ? m->after_done - before->done : 0;
 }
@@ -391,8 +393,9 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 	struct member *m;
 	int r = 0;
 
-	if (o->n >= OVERLAP_KEPT)
-		forget_one(o, op->begin);
+	/* not by @op->begin: what lies ahead in a long queue is not over for others */
+	while (o->n >= OVERLAP_KEPT && forget_one(o, op->start))
+		;
 	if (o->n == o->capacity)
 		r = grow(o, o->capacity ? 2 * o->capacity : OVERLAP_KEPT);
 	if (r)

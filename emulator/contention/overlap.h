@@ -45,8 +45,9 @@ struct overlap_op {
  * @ret_number: for @after of others
  * @ret: how it goes on, until the next call
  *
- * Of ops that are over @OVERLAP_KEPT are remembered: those that begin later do not share with
- * others. Return: 0; -ENOMEM, and all are forgotten. O(1) where nobody is alive then.
+ * Of ops that are over by @op->start @OVERLAP_KEPT are remembered: one that begins earlier, and is
+ * told later, does not share with others. Return: 0; -ENOMEM, and all are forgotten. O(1) where
+ * nobody is alive then.
  */
 int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_number,
 		const struct warp **ret);

@@ -499,6 +499,14 @@ static void unmoved(void *ctx, void *tag, const struct warp *from, const struct 
 		 warp_end(to));
 }
 
+static void ignored_move(void *ctx, void *tag, const struct warp *from, const struct warp *to)
+{
+	(void)ctx;
+	(void)tag;
+	(void)from;
+	(void)to;
+}
+
 static void ignored(void *ctx, void *tag)
 {
 	(void)ctx;
@@ -551,6 +559,39 @@ static void who_has_waited_does_not_begin_earlier(void **state)
 	overlap_free(o);
 }
 
+/* All of a long queue is there for an op that is told later and begins beside its first ones. */
+static void a_long_queue_is_remembered(void **state)
+{
+	const struct overlap_sink sink = {ignored_move, ignored, NULL};
+	struct usage *u = calloc(1, sizeof(*u) + sizeof(u->links[0]));
+	struct overlap_op op = {.usage = u, .solo_ns = 1000};
+	const struct warp *w;
+	struct overlap *o;
+	uint64_t number;
+
+	(void)state;
+	assert_non_null(u);
+	u->n = u->n_refs = 1;
+	u->number = 1;
+	u->links[0] = (struct usage_link){7, 1, 1000, 1000, 1};
+	assert_int_equal(overlap_new(&sink, &o), 0);
+	for (int i = 0; i < 4 * OVERLAP_KEPT; i++) {
+		assert_int_equal(overlap_add(o, &op, &op.after, &w), 0);
+		op.begin = warp_end(w);
+	}
+	op.after = 0;
+	op.start = op.begin = 500;
+	assert_int_equal(overlap_add(o, &op, &number, &w), 0);
+	assert_float_equal(warp_end(w), 2500, 1e-3);
+	op.start = op.begin = 1e6;
+	assert_int_equal(overlap_add(o, &op, &number, &w), 0);
+	op.start = op.begin = 500; /* the queue is over, and forgotten but for the last */
+	assert_int_equal(overlap_add(o, &op, &number, &w), 0);
+	assert_float_equal(warp_end(w), 1500, 1e-3);
+	overlap_free(o);
+	usage_unref(u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -559,6 +600,7 @@ int main(void)
 		cmocka_unit_test(what_a_condition_does_to_one_op),
 		cmocka_unit_test(who_shares_nothing_does_not_move),
 		cmocka_unit_test(who_has_waited_does_not_begin_earlier),
+		cmocka_unit_test(a_long_queue_is_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
