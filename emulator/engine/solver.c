@@ -16,6 +16,7 @@
 #define N_KEPT 64
 #define MAX_KEPT_TIMES (UINT64_C(1) << 22) /* 32 MiB of doubles */
 #define MAX_KEPT_LINKS (UINT64_C(1) << 22) /* of usages: 160 MiB; then all are forgotten */
+#define OF_KEY 5                           /* links as large as what is kept besides */
 
 struct key {
 	uint32_t comm, kind, algo, n_ranks, root, ranks_per_node, n_channels, elem_bytes, slices;
@@ -274,7 +275,9 @@ static int keep_usage(struct solver *s, const struct key *key, struct usage *usa
 {
 	uint32_t *place;
 
-	if (s->n_links + usage->n > MAX_KEPT_LINKS)
+	uint64_t n = usage->n + OF_KEY;
+
+	if (s->n_links + n > MAX_KEPT_LINKS)
 		drop_usages(s);
 	if (s->n_usages == s->n_room) {
 		uint32_t more = s->n_room ? 2 * s->n_room : 16;
@@ -289,7 +292,7 @@ static int keep_usage(struct solver *s, const struct key *key, struct usage *usa
 	if (!place)
 		return -ENOMEM;
 	s->usages[s->n_usages++] = (struct kept_usage){*key, usage};
-	s->n_links += usage->n;
+	s->n_links += n;
 	*place = s->n_usages;
 	return 0;
 }
