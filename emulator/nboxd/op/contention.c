@@ -31,6 +31,8 @@ static void move_node(const struct claim *c, struct claimed *of, struct move *mo
 	if (timeline_real_end(of->node, c->is_plain) > before + 1)
 		return; /* NAN: there is but one */
 	debt_ns = timeline_move_end(of->node, c->is_plain, moved_end, move);
+	if (!config_moves_times(c->ops->config)) /* the plain end is this one */
+		timeline_move_end(of->node, true, moved_end, move);
 	if (debt_ns > 0 && !c->is_plain)
 		record_debt(c->ops->record, debt_ns);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bitmap.h"
 #include "base/cleanup.h"
@@ -177,8 +178,10 @@ int rule_p2p_end(struct run *run, struct err *err)
 {
 	int r = share(run, false, err);
 
-	if (r == 0)
+	if (r == 0 && config_moves_times(run->comm->comms->config))
 		r = share(run, true, err);
+	else
+		memcpy(run->ends + run->n_posts, run->ends, run->n_posts * sizeof(*run->ends));
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
 		if (end_post(run, run->posts[i], run->ends[i], run->ends[run->n_posts + i]) < 0)
 			r = err_set(err, ENOMEM, "no memory for the times of an op");

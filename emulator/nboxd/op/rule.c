@@ -193,7 +193,7 @@ static int share(struct apart *a, bool is_plain, double *end, struct err *err)
 		end[i] = contention_at(w, start, end[i]);
 		busy[i] = contention_at(w, start, busy[i]);
 	}
-	if (!is_plain)
+	if (r == 0 && !is_plain)
 		a->warp = w;
 	return r;
 }
@@ -332,7 +332,8 @@ static int end_alike(struct run *run, struct err *err)
 		plain_start = fmax(plain_start, timeline_plain_start(run->posts[i]->node));
 	}
 	r = shared_end(run, false, start, run->timing.end_ns, &end, err);
-	if (r == 0)
+	plain_end = end;
+	if (r == 0 && config_moves_times(run->comm->comms->config))
 		r = shared_end(run, true, plain_start, run->timing.model_ns, &plain_end, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
 		r = timeline_end_all(run->posts[i]->node, end, plain_end);

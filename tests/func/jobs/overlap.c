@@ -3,7 +3,9 @@
  *   overlap group     a group of eight all-reduces of 1 MiB, on one communicator
  *   overlap comms     two all-reduces of 1 MiB, each on its own communicator and stream
  *   overlap gather    an uneven all-gather: a group of broadcasts, rank r's of r + 1 times 64 KiB
- *   overlap sends     two sends of 1 MiB to the next rank, each on its own communicator and stream
+ *   overlap root      a broadcast and an all-reduce of 1 MiB, each on its own communicator and
+ * stream overlap sends     two sends of 1 MiB to the next rank, each on its own communicator and
+ * stream
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,12 @@ static void gather(void)
 				    g.comms[0], g.streams[0]));
 }
 
+static void root(void)
+{
+	CHECK(ncclBroadcast(g.sent[0], g.got[0], FLOATS, ncclFloat, 0, g.comms[0], g.streams[0]));
+	all_reduce(1, FLOATS);
+}
+
 static void sends(void)
 {
 	int next = (g.rank + 1) % g.world, before = (g.rank + g.world - 1) % g.world;
@@ -74,7 +82,11 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = {{"group", group}, {"comms", comms}, {"gather", gather}, {"sends", sends}};
+	} cases[] = {{"group", group},
+		     {"comms", comms},
+		     {"gather", gather},
+		     {"root", root},
+		     {"sends", sends}};
 	const char *rank = getenv("RANK"), *world = getenv("WORLD_SIZE");
 	ncclUniqueId id;
 
