@@ -66,7 +66,7 @@ static int on_point(struct server *s, struct worker *w, const struct wire_hdr *h
 	if (!players_plays(&s->players, w, h->rank))
 		return worker_refuse(w, EPROTO, "POINT for world rank %u, which it does not play",
 				     h->rank);
-	return op_on_point(&s->ops, w, h, body);
+	return op_on_point(&s->live, w, h, body);
 }
 
 static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -101,11 +101,11 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 	case WIRE_POINT:
 		return on_point(s, w, h, body);
 	case WIRE_ARRIVE:
-		return op_on_arrive(&s->ops, w, h, body);
+		return op_on_arrive(&s->live, w, h, body);
 	case WIRE_MESSAGE:
-		return op_on_message(&s->ops, w, h, body);
+		return op_on_message(&s->live, w, h, body);
 	case WIRE_DONE:
-		return op_on_done(&s->ops, w, h, body);
+		return op_on_done(&s->live, w, h, body);
 	case WIRE_BYE:
 		return on_bye(s, w, h->seq);
 	default:
@@ -116,7 +116,7 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 
 static int on_message_header(void *ctx, struct worker *w, const struct wire_hdr *h, void **ret_body)
 {
-	return op_on_message_header(&((struct server *)ctx)->ops, w, h, ret_body);
+	return op_on_message_header(&((struct server *)ctx)->live, w, h, ret_body);
 }
 
 static char *on_status(void *ctx)

@@ -17,7 +17,7 @@
 #include "nboxd/loop/capacity.h"
 #include "nboxd/loop/listen.h"
 #include "nboxd/loop/loop.h"
-#include "nboxd/op/ops.h"
+#include "nboxd/op/live.h"
 
 struct groups;
 struct store_server;
@@ -38,8 +38,8 @@ struct server {
 	struct comms comms;
 	struct gathers gathers;
 	struct failures failures;
-	struct ops ops;  /* what it points to is owned here */
-	char *job_texts; /* owned; told.h; NULL: no process has come yet */
+	struct live live; /* what it points to is owned here */
+	char *job_texts;  /* owned; told.h; NULL: no process has come yet */
 
 	uint64_t start_ns;
 	bool has_command;   /* it was looked at what ran: results_note_command() */

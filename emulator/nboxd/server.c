@@ -15,20 +15,18 @@
 #include "base/log.h"
 #include "config/addr-file.h"
 #include "config/open-model.h"
-#include "engine/solver.h"
 #include "nboxd/comm/gather-missing.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/frames.h"
 #include "nboxd/job/results.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/op/contention.h"
 #include "nboxd/op/op.h"
-#include "nboxd/op/point.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/wait.h"
 #include "nboxd/store/serve/server.h"
 #include "nboxd/store/serve/virtual.h"
 #include "nboxd/told.h"
+#include "op/open.h"
 
 #define TICK_NS (50 * NS_PER_MS)
 #define SILENCE_NS (20 * NS_PER_S)
@@ -37,10 +35,10 @@
 
 char *server_network(const struct server *s, char *buf, size_t size)
 {
-	struct asked asked = s->ops.asked;
+	struct asked asked = s->live.ops.asked;
 
 	asked.kind = -1;
-	return open_model_network(s->config, s->ops.delay, &asked, buf, size);
+	return open_model_network(s->config, s->live.ops.delay, &asked, buf, size);
 }
 
 /* --- time ------------------------------------------------------------------------- */
@@ -67,7 +65,7 @@ static void tell_silence(struct server *s, uint64_t now_ns)
 
 static void flush_record(struct server *s)
 {
-	int r = record_flush(s->ops.record);
+	int r = record_flush(s->live.record);
 
 	if (r < 0)
 		warn_run(
@@ -89,10 +87,10 @@ static uint64_t on_tick(void *ctx, uint64_t now_ns)
 
 	processes_tick(&s->processes, now_ns);
 	gathers_tick(&s->gathers, now_ns);
-	op_tick(&s->ops, now_ns);
+	op_tick(&s->live, now_ns);
 	warn_tick(now_ns);
 	tell_silence(s, now_ns);
-	is_busy = is_busy || s->gathers.n || s->ops.n_open_ops;
+	is_busy = is_busy || s->gathers.n || s->live.ops.n_open;
 	next_ns = min_ns(next_ns, now_ns + (is_busy ? TICK_NS : NS_PER_S));
 	if (s->store)
 		next_ns = min_ns(next_ns, store_server_tick(s->store, now_ns));
@@ -102,7 +100,7 @@ static uint64_t on_tick(void *ctx, uint64_t now_ns)
 
 static uint64_t on_advance(void *ctx, uint64_t now_ns)
 {
-	return engine_advance(((struct server *)ctx)->ops.engine, now_ns);
+	return engine_advance(((struct server *)ctx)->live.engine, now_ns);
 }
 
 /* --- the end ---------------------------------------------------------------------- */
@@ -240,20 +238,18 @@ static int open_engine(struct server *s, struct err *err)
 	const struct config *c = s->config;
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
-	struct timeline_what_if what_if;
-	int r = open_model(c, dirs, &s->ops.delay, err);
+	int r = open_model(c, dirs, &s->live.ops.delay, err);
 
 	if (r < 0)
 		return r;
-	if (delay_warning(s->ops.delay))
-		log_info("%s", delay_warning(s->ops.delay));
-	if (solver_new(&c->topology, s->ops.delay, &s->ops.solver) < 0 ||
-	    contention_open(&s->ops) < 0 || engine_new(&op_sink, &s->ops, &s->ops.engine) < 0)
+	if (delay_warning(s->live.ops.delay))
+		log_info("%s", delay_warning(s->live.ops.delay));
+	r = ops_open(&s->live.ops, err);
+	if (r < 0)
+		return r;
+	if (engine_new(&op_sink, NULL, &s->live.engine) < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	point_what_if(&s->ops, &what_if);
-	if (timelines_new(&c->topology, c->real, c->n_real, &what_if, &s->ops.timelines) < 0)
-		return err_set(err, ENOMEM, "out of memory");
-	if (c->exchange == EXCHANGE_PAYLOAD && payload_map(&s->ops.payload, c->chunk_bytes) < 0)
+	if (c->exchange == EXCHANGE_PAYLOAD && payload_map(&s->live.payload, c->chunk_bytes) < 0)
 		return err_set(err, ENOMEM, "no memory for messages of %llu bytes",
 			       (unsigned long long)c->chunk_bytes);
 	return 0;
@@ -312,16 +308,17 @@ static void connect_rooms(struct server *s)
 				  .on_dead_ctx = &s->gathers,
 				  .config = c,
 				  .cluster = &s->cluster,
-				  .ops = &s->ops,
+				  .ops = &s->live.ops,
 				  .notes = &s->notes};
 	s->gathers = (struct gathers){.comms = &s->comms,
 				      .loop = &s->loop,
 				      .players = &s->players,
 				      .processes = &s->processes};
-	s->ops = (struct ops){.config = c,
-			      .cluster = &s->cluster,
-			      .comms = &s->comms,
-			      .failures = &s->failures};
+	s->live = (struct live){
+		.ops = {.sink = &op_live_sink, .config = c, .cluster = &s->cluster},
+		.comms = &s->comms,
+		.failures = &s->failures,
+	};
 }
 
 static int open_store(struct server *s, struct err *err)
@@ -365,8 +362,8 @@ static int open_rooms(struct server *s, struct err *err)
 		return r;
 	if (!c->out)
 		return 0;
-	r = results_open(c, s->start_ns, &s->ops.record, err);
-	s->notes.record = s->ops.record;
+	r = results_open(c, s->start_ns, &s->live.record, err);
+	s->notes.record = s->live.record;
 	return r < 0 ? r : write_addr_file(s, err);
 }
 
@@ -392,8 +389,8 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 /* What-ifs on links that nobody met. */
 static void note_unmet(struct server *s)
 {
-	for (uint32_t i = 0; s->ops.n_ops && i < s->config->n_link_changes; i++)
-		if (!overlap_is_met(s->ops.overlap[0], i))
+	for (uint32_t i = 0; s->live.ops.n_ops && i < s->config->n_link_changes; i++)
+		if (!overlap_is_met(s->live.ops.overlap[0], i))
 			notes_say(&s->notes, "nboxd",
 				  "what-if %s: no op used a link of it while it held",
 				  s->config->link_changes[i].text);
@@ -422,20 +419,16 @@ struct server *server_close(struct server *s)
 	groups_free(s->groups);
 	listen_close(&s->listen);
 	loop_close(&s->loop);
-	engine_free(s->ops.engine);
-	contention_close(&s->ops);
-	timelines_free(s->ops.timelines);
-	free(s->ops.ends);
-	solver_free(s->ops.solver);
-	delay_free(s->ops.delay);
+	engine_free(s->live.engine);
+	ops_close(&s->live.ops);
 	free(s->job_texts);
 	flush_record(s);
-	r = record_close(s->ops.record);
+	r = record_close(s->live.record);
 	if (r < 0)
 		warn_run("the record could not be closed (%s): the last ops may be missing in the "
 			 "results",
 			 strerror(-r));
-	payload_unmap(&s->ops.payload);
+	payload_unmap(&s->live.payload);
 	failures_deinit(&s->failures);
 	notes_deinit(&s->notes);
 	processes_deinit(&s->processes);

@@ -125,7 +125,7 @@ static long rss_bytes(void)
 static json_t *world_json(const struct server *s)
 {
 	const struct config *c = s->config;
-	const char *by = delay_decided_by(s->ops.delay);
+	const char *by = delay_decided_by(s->live.ops.delay);
 	char model[512];
 
 	return json_pack("{s:s, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:I}",
@@ -144,11 +144,11 @@ static json_t *counts_json(const struct server *s)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "links",
 			 (json_int_t)s->loop.workers.n, "n_communicators", (json_int_t)s->comms.n,
-			 "gathering", (json_int_t)s->gathers.n, "ops", (json_int_t)s->ops.n_ops,
-			 "open_ops", (json_int_t)s->ops.n_open_ops, "live_ops",
-			 (json_int_t)engine_n_live(s->ops.engine), "messages_in",
-			 (json_int_t)s->ops.n_messages_in, "messages_out",
-			 (json_int_t)s->ops.n_messages_out, "warnings", (json_int_t)warn_count(),
+			 "gathering", (json_int_t)s->gathers.n, "ops",
+			 (json_int_t)s->live.ops.n_ops, "open_ops", (json_int_t)s->live.ops.n_open,
+			 "live_ops", (json_int_t)engine_n_live(s->live.engine), "messages_in",
+			 (json_int_t)s->live.n_messages_in, "messages_out",
+			 (json_int_t)s->live.n_messages_out, "warnings", (json_int_t)warn_count(),
 			 "rss_bytes", (json_int_t)rss_bytes());
 }
 

@@ -24,7 +24,7 @@ static bool is_alone(const struct server *s, const struct worker *w)
 
 void told_note_decided(struct server *s)
 {
-	const char *by = s->ops.delay ? delay_decided_by(s->ops.delay) : NULL;
+	const char *by = s->live.ops.delay ? delay_decided_by(s->live.ops.delay) : NULL;
 
 	if (by)
 		notes_say(&s->notes, "nboxd", WIRE_NOTE_DECIDED "%s", by);
@@ -43,13 +43,13 @@ static int follow(struct server *s, struct worker *w, const void *body, size_t b
 	memcpy(texts, body, bytes);
 	if (s->job_texts)
 		told_note_decided(s);
-	r = delay_set_job(s->ops.delay, &job, &err);
+	r = delay_set_job(s->live.ops.delay, &job, &err);
 	if (r < 0)
 		return worker_refuse(w, -r, "%s", err.text);
 	free(s->job_texts);
 	s->job_texts = steal_ptr(texts);
-	if (delay_warning(s->ops.delay))
-		notes_say(&s->notes, "nboxd", "%s", delay_warning(s->ops.delay));
+	if (delay_warning(s->live.ops.delay))
+		notes_say(&s->notes, "nboxd", "%s", delay_warning(s->live.ops.delay));
 	return 0;
 }
 
@@ -61,7 +61,7 @@ int told_on_job(struct server *s, struct worker *w, const struct wire_hdr *h, co
 
 	if (!s->job_texts || is_alone(s, w))
 		return follow(s, w, body, job.bytes);
-	what = delay_job_differs(s->ops.delay, &job);
+	what = delay_job_differs(s->live.ops.delay, &job);
 	if (what)
 		notes_say(
 			&s->notes, worker_name(w, name, sizeof(name)),

@@ -29,21 +29,6 @@ struct comm *comm_find(struct comms *comms, uint32_t number)
 	return c;
 }
 
-struct comm_member *comm_member(struct comm *c, uint32_t rank)
-{
-	uint32_t low = 0, high = c->n_real;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (c->real[mid].rank < rank)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < c->n_real && c->real[low].rank == rank ? &c->real[low] : NULL;
-}
-
 static int tell_ready(struct comm *c, const struct comm_entry *entries)
 {
 	const struct config *config = c->comms->config;
@@ -86,8 +71,8 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 		m.cookie = entries[i].cookie;
 		m.rank = h.rank = c->real[i].rank;
 		memcpy(body, &m, sizeof(m));
-		if (c->real[i].worker)
-			worker_send(c->real[i].worker, &h, body);
+		if (entries[i].worker)
+			worker_send(entries[i].worker, &h, body);
 	}
 	return 0;
 }
@@ -171,6 +156,7 @@ int comm_new(struct comms *comms, struct members *members, const struct comm_ent
 	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent, struct comm **ret,
 	     struct err *err)
 {
+	CLEANUP(freep) struct wire_member *known = calloc(n, sizeof(*known));
 	struct comm *c;
 
 	if (comms->n >= COMMS_MAX)
@@ -179,39 +165,24 @@ int comm_new(struct comms *comms, struct members *members, const struct comm_ent
 	if (!c)
 		return err_set(err, ENOMEM, "out of memory");
 	c->comms = comms;
-	c->real = calloc(n, sizeof(*c->real));
-	c->n_ranks = members->map.n_ranks;
-	if (!c->real || bitmap_init(&c->is_real, c->n_ranks) < 0) {
-		comm_free(c);
-		return err_set(err, ENOMEM, "out of memory");
-	}
 	do {
 		c->number = ++comms->last;
 	} while (c->number == 0 || c->number == WIRE_NO_COMM || comm_find(comms, c->number));
 	c->parent = parent;
 	if (id)
 		memcpy(c->id, id, sizeof(c->id));
-	for (c->n_real = 0; c->n_real < n; c->n_real++) {
-		c->real[c->n_real] = (struct comm_member){
-			.rank = ranks[c->n_real],
-			.world_rank = entries[c->n_real].world_rank,
-			.worker = entries[c->n_real].worker,
-		};
-		bitmap_set(&c->is_real, ranks[c->n_real]);
-	}
-	c->ranks_per_node = members_per_node(&members->map, comms->cluster->topology);
-	c->members = *members;
-	if (templates_init(&c->templates, &c->members.map, comms->cluster->topology->gpus_per_node,
-			   ranks, c->n_real) < 0 ||
+	for (size_t i = 0; known && i < n; i++)
+		known[i] = (struct wire_member){ranks[i], entries[i].world_rank};
+	if (!known || comm_init(c, comms->ops, members, known, n) < 0 ||
 	    tell_ready(c, entries) < 0) {
-		c->members = (struct members){0};
 		comm_free(c);
 		return err_set(err, ENOMEM, "out of memory");
 	}
-	for (uint32_t i = 0; i < c->n_real; i++)
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		c->real[i].worker = entries[i].worker;
 		if (c->real[i].worker)
 			c->real[i].worker->n_members++;
-	*members = (struct members){0};
+	}
 	HASH_ADD(hh, comms->by_number, number, sizeof(c->number), c);
 	comms->n++;
 	comm_log(c);
@@ -230,10 +201,7 @@ struct comm *comm_free(struct comm *c)
 		HASH_DELETE(hh, c->comms->by_number, c);
 		c->comms->n--;
 	}
-	bitmap_deinit(&c->is_real);
-	templates_deinit(&c->templates);
-	members_deinit(&c->members);
-	free(c->real);
+	comm_deinit(c);
 	free(c);
 	return NULL;
 }

@@ -7,17 +7,10 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#include "base/bitmap.h"
 #include "config/config.h"
-#include "members/members.h"
-#include "schedule/schedule.h"
-#include "topology/template.h"
+#include "op/comm.h"
 
-struct comm;
-struct comm_ops;
-struct ops;
 struct notes;
-struct worker;
 
 /* What communicators say upwards, to their ops. */
 struct comm_sink {
@@ -35,35 +28,10 @@ struct comms {
 	void *on_dead_ctx;           /* borrowed */
 	const struct config *config; /* borrowed */
 	struct cluster *cluster;     /* borrowed */
-	struct ops *ops;             /* borrowed; op/ops.h */
+	struct ops *ops;             /* borrowed */
 	struct notes *notes;         /* borrowed */
 	struct comm *by_number;      /* hash, owned */
 	uint32_t n, last;            /* last: number of the newest */
-};
-
-struct comm_member {
-	uint32_t rank, world_rank;
-	struct worker *worker; /* borrowed; NULL: gone */
-	bool is_freed;
-	bool has_promised; /* meet.h */
-};
-
-struct comm {
-	struct comms *comms; /* borrowed */
-	uint32_t number;
-	uint8_t id[WIRE_ID_BYTES]; /* of COMM_INIT; zero: by split or shrink */
-	uint32_t parent;           /* number, 0: none */
-	struct members members;
-	uint32_t n_ranks, ranks_per_node;
-	struct comm_member *real; /* owned, sorted by rank */
-	uint32_t n_real;
-	struct bitmap is_real;      /* by rank */
-	struct templates templates; /* by index into real */
-	uint32_t n_promised;        /* meet.h */
-	bool is_id_due;             /* the lowest real member's */
-	bool is_dead;               /* aborted: frames are swallowed until it is freed */
-	struct comm_ops *open;      /* op/table.h; NULL: no op yet */
-	UT_hash_handle hh;
 };
 
 /* One check-in. */
@@ -86,8 +54,6 @@ int comm_new(struct comms *comms, struct members *members, const struct comm_ent
 	     struct err *err);
 struct comm *comm_free(struct comm *c);                       /* NULL allowed; returns NULL */
 struct comm *comm_find(struct comms *comms, uint32_t number); /* NULL: none */
-/* The real member with @rank, or NULL. O(log n). */
-struct comm_member *comm_member(struct comm *c, uint32_t rank);
 /* The member that a frame of @w speaks for. Return: it, *ret is its communicator, which may be
  * dead; NULL: the communicator is gone, and the frame crossed an ABORT on its way; or @w was
  * refused. */

@@ -5,6 +5,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "nboxd/loop/worker.h"
+#include "nboxd/op/body.h"
+#include "nboxd/op/post.h"
 
 static void unexpected(const struct op *op, const struct wire_hdr *h, const char *why)
 {
@@ -31,10 +34,10 @@ static struct flow *find_flow(struct op *op, const struct wire_hdr *h)
 }
 
 /* Finds what a message is; whatever it may not be aborts the communicator. */
-static struct post *message_find(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+static struct post *message_find(struct live *live, struct worker *w, const struct wire_hdr *h,
 				 struct flow **ret_flow)
 {
-	struct post *post = post_find(ops, w, h);
+	struct post *post = post_find(live, w, h);
 	struct flow *flow = NULL;
 	char text[128];
 	const char *why = text;
@@ -42,7 +45,7 @@ static struct post *message_find(struct ops *ops, struct worker *w, const struct
 
 	if (!post)
 		return NULL;
-	if (ops->config->exchange != EXCHANGE_NONE && post->has_arrived)
+	if (live->ops.config->exchange != EXCHANGE_NONE && post->has_arrived)
 		flow = find_flow(post->op, h);
 	if (flow && post->op->p2p)
 		n = sched_conn_messages(post->op->sched, h->rank, h->peer, h->lane);
@@ -52,7 +55,7 @@ static struct post *message_find(struct ops *ops, struct worker *w, const struct
 		*ret_flow = flow;
 		return post;
 	}
-	if (ops->config->exchange == EXCHANGE_NONE)
+	if (live->ops.config->exchange == EXCHANGE_NONE)
 		why = "no messages are exchanged (exchange none)";
 	else if (!post->has_arrived)
 		why = "its sender has not arrived";
@@ -68,27 +71,27 @@ static struct post *message_find(struct ops *ops, struct worker *w, const struct
 }
 
 /* Where the body of a message of @flow goes. */
-static void *sink(const struct ops *ops, const struct op *op, const struct flow *flow,
+static void *sink(const struct live *live, const struct op *op, const struct flow *flow,
 		  uint64_t index, uint64_t bytes)
 {
 	if (op->p2p)
-		return payload_sink(&ops->payload, index, bytes,
+		return payload_sink(&live->payload, index, bytes,
 				    op->p2p->calls[flow - op->flows].bytes);
-	return call_sink(op->call, &ops->payload, (uint32_t)(flow - op->flows), index, bytes);
+	return body_sink(op->call, &live->payload, (uint32_t)(flow - op->flows), index, bytes);
 }
 
-int op_on_message_header(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+int op_on_message_header(struct live *live, struct worker *w, const struct wire_hdr *h,
 			 void **ret_body)
 {
 	struct flow *flow = NULL;
-	struct post *post = message_find(ops, w, h, &flow);
+	struct post *post = message_find(live, w, h, &flow);
 	uint64_t bytes = 0;
 	char why[96];
 
 	*ret_body = NULL;
 	if (!post)
 		return w->state == WORKER_READY ? 0 : 1;
-	if (ops->config->exchange == EXCHANGE_PAYLOAD)
+	if (live->ops.config->exchange == EXCHANGE_PAYLOAD)
 		bytes = sched_message_bytes(post->op->sched, h->rank, h->peer, h->lane, h->index);
 	if (h->body_bytes != bytes) {
 		snprintf(why, sizeof(why), "it has %llu bytes instead of %llu",
@@ -97,12 +100,12 @@ int op_on_message_header(struct ops *ops, struct worker *w, const struct wire_hd
 		return 0;
 	}
 	if (bytes)
-		*ret_body = sink(ops, post->op, flow, h->index, bytes);
+		*ret_body = sink(live, post->op, flow, h->index, bytes);
 	return 0;
 }
 
 /* The work of a virtual receiver, where it would reduce what it receives. */
-static void reduce(struct ops *ops, const struct op *op, const struct flow *flow,
+static void reduce(struct live *live, const struct op *op, const struct flow *flow,
 		   const struct wire_hdr *h)
 {
 	const struct call *call = op->call;
@@ -112,14 +115,14 @@ static void reduce(struct ops *ops, const struct op *op, const struct flow *flow
 	if (!call || !call->has_reduces || bytes == 0 ||
 	    !bitmap_test(&call->reduces, call->border.out[out].first_bit + h->index))
 		return;
-	payload_reduce(&ops->payload, call_result(call, &ops->payload, out, h->index, bytes),
+	payload_reduce(&live->payload, body_result(call, &live->payload, out, h->index, bytes),
 		       h->index, bytes, call->sched.bytes);
 }
 
-int op_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
+int op_on_message(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct flow *flow = NULL;
-	struct post *post = message_find(ops, w, h, &flow);
+	struct post *post = message_find(live, w, h, &flow);
 	struct err err = {""};
 	struct op *op;
 	uint64_t now_ns;
@@ -127,17 +130,17 @@ int op_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, c
 	if (!post)
 		return 0;
 	op = post->op;
-	ops->n_messages_in++;
+	live->n_messages_in++;
 	post->n_messages++;
 	flow->n_arrived++;
 	if (body)
-		reduce(ops, op, flow, h);
+		reduce(live, op, flow, h);
 	if (!flow->run)
 		return 0; /* the run takes it from the count when it starts */
 	now_ns = clock_now_ns();
 	if (now_ns > op->moved_ns)
 		op->moved_ns = now_ns;
-	if (engine_arrived(ops->engine, flow->run->engine_op, flow->out, h->index, &err))
+	if (engine_arrived(live->engine, flow->run->engine_op, flow->out, h->index, &err))
 		unexpected(op, h, err.text);
 	return 0;
 }

@@ -5,21 +5,50 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "nboxd/comm/failure.h"
-#include "nboxd/op/p2p.h"
-#include "nboxd/op/point.h"
-#include "nboxd/op/rule.h"
+#include "nboxd/loop/warn.h"
+#include "nboxd/op/post.h"
 #include "nboxd/op/run.h"
-#include "nboxd/op/table.h"
 #include "nboxd/op/wait.h"
+#include "op/arrive.h"
+#include "op/p2p.h"
+#include "op/rule.h"
 
 #define OPS_MAX (1 << 20)     /* open at a time: called by somebody, not done by all */
 #define AHEAD_MAX_NS NS_PER_S /* clocks of two hosts may differ by that */
 
-const struct comm_sink op_comm_sink = {.end_ops = comm_ops_free, .is_owed = op_is_owed};
+static void end_ops(struct comm *c)
+{
+	struct run *run;
+
+	DL_FOREACH(c->open ? c->open->runs : NULL, run)
+		if (run->engine_op)
+			engine_cancel(live_of(c->ops)->engine, run->engine_op);
+	comm_ops_free(c);
+}
+
+const struct comm_sink op_comm_sink = {.end_ops = end_ops, .is_owed = op_is_owed};
+
+static void on_debt(struct ops *ops, double ns)
+{
+	record_debt(live_of(ops)->record, ns);
+}
+
+static void on_warn(struct ops *ops, const char *sentence)
+{
+	(void)ops;
+	warn_run("%s", sentence);
+}
+
+const struct ops_sink op_live_sink = {
+	.moved = run_on_moved,
+	.debt = on_debt,
+	.warn = on_warn,
+};
 
 static const char *p2p_word(uint64_t seq)
 {
@@ -60,7 +89,7 @@ static int check_arrive(struct worker *w, const struct comm *c, const struct wir
  * process does, so this is against peers that have gone wrong. */
 static bool is_full(struct comm *c)
 {
-	if (c->comms->ops->n_open_ops < OPS_MAX)
+	if (c->ops->n_open < OPS_MAX)
 		return false;
 	comm_abort(c, NULL, ENOBUFS,
 		   "more than %d ops are in the job's streams at a time, more than nboxd keeps: "
@@ -101,12 +130,6 @@ static bool is_left_alone_p2p(struct op *op)
 	return true;
 }
 
-static bool is_same_call(const struct wire_arrive *a, const struct wire_arrive *b)
-{
-	return a->kind == b->kind && a->count == b->count && a->dtype == b->dtype &&
-	       a->root == b->root;
-}
-
 static void mismatch(const struct op *op, const struct comm_member *m, const struct wire_arrive *a)
 {
 	const struct post *other = op_first_arrived(op);
@@ -116,26 +139,6 @@ static void mismatch(const struct op *op, const struct comm_member *m, const str
 		   (unsigned long long)op->key.seq, other->member->rank,
 		   op_call_text(&other->arrive, one, sizeof(one)), m->rank,
 		   op_call_text(a, two, sizeof(two)));
-}
-
-/* The first arrival says what the op is. @list: of its point-to-point calls. */
-static int define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
-{
-	struct comm *c = op->comm;
-	int r;
-
-	if (seq_is_p2p(op->key.seq))
-		return p2p_define(op, a, list, err);
-	op->number = c->comms->ops->n_ops++;
-	r = call_get(c, &c->open->calls, a, &op->call, err);
-	if (r < 0)
-		return r;
-	op->sched = &op->call->sched;
-	if (coll_has_root(op->sched->kind))
-		op->rooted = ++c->open->n_rooted;
-	op->n_flows = op->call->has_border ? op->call->border.n_out : 0;
-	op->flows = calloc((size_t)op->n_flows + 1, sizeof(*op->flows));
-	return op->flows ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
 /* Plays what can be played now that a post of @op has arrived. */
@@ -158,16 +161,18 @@ static struct op *op_get(struct comm *c, const struct comm_member *m, uint64_t s
 	struct op *op = op_find(c, seq, i);
 
 	*ret_r = 0;
-	if (op && !is_same_call(&op_first_arrived(op)->arrive, a)) {
+	if (op && !op_is_same_call(&op_first_arrived(op)->arrive, a)) {
 		mismatch(op, m, a);
 		return NULL;
 	}
 	if (op)
 		return op;
-	if (is_full(c) || failures_on_op(c->comms->ops->failures, c, a->kind))
+	if (is_full(c) || failures_on_op(live_of(c->ops)->failures, c, a->kind))
 		return NULL;
 	op = op_new(c, seq, i);
-	*ret_r = op ? define(op, a, list, err) : err_set(err, ENOMEM, "out of memory");
+	if (op)
+		op->moved_ns = clock_now_ns();
+	*ret_r = op ? op_define(op, a, list, err) : err_set(err, ENOMEM, "out of memory");
 	return *ret_r < 0 ? NULL : op;
 }
 
@@ -184,10 +189,10 @@ static void fail(struct comm *c, const struct wire_hdr *h, const struct wire_arr
 }
 
 /* What the record says of an arrival's deps. @lists: behind struct wire_arrive. NULL: nothing. */
-static struct record_dep *keep_deps(const struct ops *ops, const struct wire_arrive *a,
+static struct record_dep *keep_deps(const struct live *live, const struct wire_arrive *a,
 				    const char *lists)
 {
-	size_t bytes = ops->record ? a->n_deps * sizeof(struct record_dep) : 0;
+	size_t bytes = live->record ? a->n_deps * sizeof(struct record_dep) : 0;
 	struct record_dep *deps = bytes ? malloc(bytes) : NULL;
 
 	if (deps)
@@ -195,10 +200,10 @@ static struct record_dep *keep_deps(const struct ops *ops, const struct wire_arr
 	return deps;
 }
 
-int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
+int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = op_find_member(ops, w, h, &c);
+	struct comm_member *m = post_find_member(live, w, h, &c);
 	bool is_p2p = seq_is_p2p(h->seq);
 	struct err err = {"out of memory"};
 	struct member_ops *own;
@@ -232,12 +237,10 @@ int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, co
 		return 0;
 	own->next[is_p2p]++;
 	post = op_post(op, m);
-	post->arrive = a;
-	post->deps = keep_deps(ops, &a, (const char *)body + sizeof(a));
-	post->has_arrived = true;
-	op->n_arrived++;
-	r = point_arrive(post, (const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p),
-			 &err);
+	post->deps = keep_deps(live, &a, (const char *)body + sizeof(a));
+	post->order = live->n_points++;
+	r = post_arrive(post, &a,
+			(const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p), &err);
 	if (r == 0)
 		r = start_ready(op, &err);
 	if (r < 0)
@@ -285,7 +288,7 @@ static void record_done(const struct post *post, const struct wire_done *done)
 		.shared_ns = post->shared_ns,
 		.queued_ns = post->queued_ns,
 		.order = post->order,
-		.done_order = c->comms->ops->n_points,
+		.done_order = live_of(c->ops)->n_points,
 		.comm = c->number,
 		.rank = post->member->rank,
 		.world_rank = post->member->world_rank,
@@ -309,12 +312,12 @@ static void record_done(const struct post *post, const struct wire_done *done)
 	for (uint32_t i = 0; i < row.n_calls; i++)
 		calls[i] = (struct record_call){op->p2p->calls[i].peer, op->p2p->calls[i].is_send,
 						op->p2p->calls[i].bytes};
-	record_op(c->comms->ops->record, &row);
+	record_op(live_of(c->ops)->record, &row);
 }
 
-int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
+int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
 {
-	struct post *post = post_find(ops, w, h);
+	struct post *post = post_find(live, w, h);
 	struct wire_done done;
 	uint64_t now = clock_now_ns(), latest;
 	struct op *op;
@@ -335,14 +338,14 @@ int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, cons
 	timeline_opened(post->node, done.release_ns);
 	if (done.release_ns < post->end_ns && done.release_ns >= post->earliest_ns) {
 		/* its end moved when the gate was open, or all but */
-		record_debt(ops->record, (double)(post->end_ns - done.release_ns));
+		record_debt(live->record, (double)(post->end_ns - done.release_ns));
 		post->end_ns = done.release_ns;
 	}
 	op->n_done++;
 	op->moved_ns = now;
 	record_done(post, &done);
 	if (!w->is_same_clock)
-		record_clock_error(ops->record, done.clock_error_ns);
+		record_clock_error(live->record, done.clock_error_ns);
 	op_maybe_free(op);
 	return 0;
 }

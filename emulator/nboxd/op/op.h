@@ -5,11 +5,11 @@
  * those know it by op_comm_sink only. */
 #pragma once
 
-#include "nboxd/comm/comm.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/op/ops.h"
+#include "nboxd/op/live.h"
 
-int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
-int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
-/* What communicators say to their ops. */
+int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body);
+int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body);
+/* What communicators say to their ops, and ops to nboxd. */
 extern const struct comm_sink op_comm_sink;
+extern const struct ops_sink op_live_sink;

@@ -11,13 +11,12 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/op/p2p.h"
-#include "nboxd/op/rule.h"
-
-static void run_freep(struct run **run)
-{
-	run_free(*run);
-}
+#include "nboxd/loop/worker.h"
+#include "nboxd/op/body.h"
+#include "nboxd/op/live.h"
+#include "op/make.h"
+#include "op/p2p.h"
+#include "op/rule.h"
 
 /* --- towards real ranks ---------------------------------------------------------- */
 
@@ -34,7 +33,7 @@ static bool is_own(const struct sched *s, uint64_t index)
 /* What is passed on was received, or summed up, a moment ago, and lies in cache. */
 static const void *payload_body(struct run *run, uint32_t in, uint64_t index, uint64_t bytes)
 {
-	struct ops *ops = run->comm->comms->ops;
+	struct live *live = live_of(run->comm->ops);
 	const struct border *b = run->border;
 	const struct border_dep *dep = &b->dep[b->dep_start[in]];
 	const struct sched *s = run->call ? &run->call->sched : NULL;
@@ -42,12 +41,12 @@ static const void *payload_body(struct run *run, uint32_t in, uint64_t index, ui
 	bool own = s && is_own(s, index);
 
 	if (s)
-		payload_need(&ops->payload, footprint);
+		payload_need(&live->payload, footprint);
 	if (s && !own && b->dep_start[in] < b->dep_start[in + 1] && index >= dep->shift)
-		return call_result(run->call, &ops->payload, dep->out, index - dep->shift, bytes);
-	if (own && s->kind == COLL_ALLGATHER && ops->config->payload_work == WORK_REDUCE)
-		payload_copy(&ops->payload, index, bytes, footprint);
-	return payload_source(&ops->payload, index, bytes, footprint);
+		return body_result(run->call, &live->payload, dep->out, index - dep->shift, bytes);
+	if (own && s->kind == COLL_ALLGATHER && live->ops.config->payload_work == WORK_REDUCE)
+		payload_copy(&live->payload, index, bytes, footprint);
+	return payload_source(&live->payload, index, bytes, footprint);
 }
 
 static void sink_send(void *owner, struct engine_op *engine_op, uint32_t in, uint64_t index,
@@ -55,7 +54,7 @@ static void sink_send(void *owner, struct engine_op *engine_op, uint32_t in, uin
 {
 	struct run *run = engine_op_tag(engine_op);
 	const struct border_conn *conn = &run->border->in[in];
-	struct ops *ops = run->comm->comms->ops;
+	struct ops *ops = run->comm->ops;
 	const void *body = NULL;
 	uint16_t lane = conn->lane;
 	uint64_t bytes = 0;
@@ -83,7 +82,7 @@ static void sink_send(void *owner, struct engine_op *engine_op, uint32_t in, uin
 	h.lane = lane;
 	h.index = index;
 	post->n_messages++;
-	ops->n_messages_out++;
+	live_of(ops)->n_messages_out++;
 	if (post->member->worker)
 		worker_send_message(post->member->worker, &h, bytes ? body : NULL);
 }
@@ -141,7 +140,7 @@ static void move(struct post *post)
 static void warn_below_bound(const struct run *run)
 {
 	const struct post *first = run->posts[0];
-	struct ops *ops = run->comm->comms->ops;
+	struct ops *ops = run->comm->ops;
 	char name[OP_NAME_MAX], kind[64] = "", end[32], bound[32];
 
 	if (run->timing.end_ns >= run->timing.bound_ns || ops->is_below_bound_told ||
@@ -162,14 +161,14 @@ static void warn_below_bound(const struct run *run)
 static void warn_slow(const struct run *run, uint64_t since_ns)
 {
 	const struct post *first = run->posts[0];
-	struct ops *ops = run->comm->comms->ops;
+	struct ops *ops = run->comm->ops;
 	uint64_t now = clock_now_ns();
 	char name[OP_NAME_MAX], took[32], late[32];
 
-	if (!run->call || ops->is_slow_told || now <= run->end_ns + NS_PER_MS ||
+	if (!run->call || live_of(ops)->is_slow_told || now <= run->end_ns + NS_PER_MS ||
 	    now - since_ns < NS_PER_MS)
 		return;
-	ops->is_slow_told = true;
+	live_of(ops)->is_slow_told = true;
 	warn_run(
 		"%s (%s of %u ranks): finding its end took nboxd %s, and the op was over %s before: "
 		"gates open late; %s",
@@ -187,27 +186,6 @@ static void warn_slow(const struct run *run, uint64_t since_ns)
 
 /* --- the start ------------------------------------------------------------------- */
 
-static int fill_collective(struct run *run, struct op *op, struct err *err)
-{
-	struct comm *c = op->comm;
-
-	run->call = op->call;
-	run->border = op->call->has_border ? &op->call->border : NULL;
-	run->posts = calloc(op->n_posts, sizeof(struct post *));
-	if (!run->posts)
-		return err_set(err, ENOMEM, "out of memory");
-	for (run->n_posts = 0; run->n_posts < op->n_posts; run->n_posts++)
-		run->posts[run->n_posts] = &op->posts[run->n_posts];
-	for (uint32_t i = 0; i < op->n_flows; i++) {
-		op->flows[i].out = i;
-		op->flows[i].turn = run->turn;
-		op->flows[i].run = run;
-	}
-	asked_add(&c->comms->ops->asked, op->sched->kind, op->sched->bytes, c->n_ranks);
-	return solver_solve(c->comms->ops->solver, c->number, op->sched, &c->members.map,
-			    run->border, run->number, &run->timing, err);
-}
-
 /* Gives the engine what came from @op's members before the run: messages of a connection come in
  * order, so their count says it all. */
 static int replay(struct run *run, const struct op *op, struct err *err)
@@ -216,7 +194,7 @@ static int replay(struct run *run, const struct op *op, struct err *err)
 		const struct flow *flow = &op->flows[i];
 
 		for (uint64_t k = 0; flow->turn == run->turn && k < flow->n_arrived; k++) {
-			int r = engine_arrived(run->comm->comms->ops->engine, run->engine_op,
+			int r = engine_arrived(live_of(run->comm->ops)->engine, run->engine_op,
 					       flow->out, k, err);
 
 			if (r)
@@ -226,8 +204,8 @@ static int replay(struct run *run, const struct op *op, struct err *err)
 	return 0;
 }
 
-/* Another op shares the network with @run: gates that are not open yet open later. */
-static void moved(struct run *run)
+/* Gates that are not open yet open later. */
+void run_on_moved(struct run *run)
 {
 	uint64_t end_ns = run->end_ns;
 
@@ -236,28 +214,21 @@ static void moved(struct run *run)
 		if (run->posts[i])
 			move(run->posts[i]);
 	if (run->engine_op && run->end_ns != end_ns)
-		engine_stretch(run->comm->comms->ops->engine, run->engine_op, clock_now_ns(),
+		engine_stretch(live_of(run->comm->ops)->engine, run->engine_op, clock_now_ns(),
 			       run->end_ns);
 }
 
-static int start(struct run *run, struct err *err)
+static int play(struct run *run, struct err *err)
 {
-	struct comm *c = run->comm;
-	uint64_t alone_ns;
-	int r = rule_apply(run, err);
+	struct engine *engine = live_of(run->comm->ops)->engine;
+	uint64_t alone_ns = run->end_ns - (uint64_t)run->waits_ns;
+	int r = engine_start(engine, run->border, &run->timing, run->start_ns, alone_ns, run,
+			     &run->engine_op);
 
-	if (r < 0)
-		return r;
-	alone_ns = run->end_ns - (uint64_t)run->waits_ns;
-	r = engine_start(c->comms->ops->engine, run->border, &run->timing, run->start_ns, alone_ns,
-			 run, &run->engine_op);
 	if (r < 0)
 		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));
 	if (alone_ns < run->end_ns)
-		engine_stretch(c->comms->ops->engine, run->engine_op, run->start_ns, run->end_ns);
-	DL_APPEND(c->open->runs, run);
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		run->posts[i]->op->n_runs++;
+		engine_stretch(engine, run->engine_op, run->start_ns, run->end_ns);
 	for (uint32_t i = 0; r == 0 && i < run->n_posts; i++)
 		if (i == 0 || run->posts[i]->op != run->posts[i - 1]->op)
 			r = replay(run, run->posts[i]->op, err);
@@ -297,21 +268,11 @@ int run_start(struct op *op, struct pair_post *ready, struct err *err)
 	uint64_t since_ns = clock_now_ns();
 	struct comm *c = op->comm;
 	bool has_root = op->rooted;
-	CLEANUP(run_freep) struct run *made = calloc(1, sizeof(*made));
-	struct run *run = made;
-	int r;
+	struct run *run;
+	int r = run_make(op, ready, &run, err);
 
-	if (!made)
-		return err_set(err, ENOMEM, "out of memory");
-	run->comm = c;
-	run->moved = moved;
-	run->number = ready ? c->comms->ops->n_ops++ : op->number;
-	run->turn = run->number + 1;
-	r = ready ? p2p_fill_run(run, ready, err) : fill_collective(run, op, err);
 	if (r == 0)
-		r = start(run, err);
-	if (run->engine_op)
-		steal_ptr(made); /* the communicator has it */
+		r = play(run, err);
 	if (r < 0)
 		return r;
 	warn_below_bound(run);

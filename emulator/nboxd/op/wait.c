@@ -7,7 +7,8 @@
 
 #include "base/units.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/op/p2p.h"
+#include "nboxd/loop/worker.h"
+#include "op/p2p.h"
 
 struct text {
 	char *buf;
@@ -87,7 +88,7 @@ static void add_waiting_call(struct text *t, const struct op *op)
 /* The first flow from a real rank whose messages are not all here. */
 static void add_missing_message(struct text *t, const struct op *op)
 {
-	if (op->comm->comms->config->exchange == EXCHANGE_NONE)
+	if (op->comm->ops->config->exchange == EXCHANGE_NONE)
 		return;
 	for (uint32_t i = 0; i < op->n_flows; i++) {
 		const struct sched_p2p *call = op->p2p ? &op->p2p->calls[i] : NULL;
@@ -201,7 +202,7 @@ bool op_is_owed(const struct comm *c, size_t i, char *buf, size_t size)
  * aborted. */
 static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 {
-	uint64_t end_ns = op->moved_ns + op->comm->comms->config->timeout_ns, due_ns;
+	uint64_t end_ns = op->moved_ns + op->comm->ops->config->timeout_ns, due_ns;
 	char text[900];
 
 	if (op->p2p && op->posts[0].is_done) /* the op that keeps this one open comes first */
@@ -223,13 +224,13 @@ static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 	return op->warn_ns = due_ns < end_ns ? due_ns : end_ns;
 }
 
-uint64_t op_tick(struct ops *ops, uint64_t now_ns)
+uint64_t op_tick(struct live *live, uint64_t now_ns)
 {
 	uint64_t again = UINT64_MAX, due;
 	struct comm *c, *next_comm;
 	struct op *op, *next;
 
-	HASH_ITER(hh, ops->comms->by_number, c, next_comm) {
+	HASH_ITER(hh, live->comms->by_number, c, next_comm) {
 		bool is_told = false;
 
 		if (!c->open)

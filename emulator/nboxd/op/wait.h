@@ -2,12 +2,13 @@
  * member that leaves while others wait for it, and for the end of ops that wait too long. */
 #pragma once
 
-#include "nboxd/op/table.h"
+#include "nboxd/op/live.h"
+#include "op/table.h"
 
 /* "AllReduce of 1024 float32 (4 KiB), root 0". Return: @buf. */
 char *op_call_text(const struct wire_arrive *a, char *buf, size_t size);
 /* Warnings and bounds of waiting ops. Return: when to call again. */
-uint64_t op_tick(struct ops *ops, uint64_t now_ns);
+uint64_t op_tick(struct live *live, uint64_t now_ns);
 /* Calls @each with a sentence an open op. */
 void op_describe_all(const struct comm *c, uint64_t now_ns,
 		     void (*each)(void *ctx, const char *sentence), void *ctx);

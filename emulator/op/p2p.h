@@ -4,7 +4,7 @@
  * remaining calls, which a later run plays. */
 #pragma once
 
-#include "nboxd/op/table.h"
+#include "op/table.h"
 
 /* Reads the calls of an ARRIVE, and makes the schedule that the worker has too. @list: of struct
  * wire_p2p, need not be aligned. Return: 0; negative errno with the sentence. */

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cmocka-all.h"
-#include "nboxd/op/pairing.h"
+#include "op/pairing.h"
 #include "rng.h"
 
 enum { RANKS = 8, POSTS = 60, CALLS = 6 };

@@ -8,8 +8,7 @@
 #include <uthash.h>
 
 #include "engine/border.h"
-#include "nboxd/comm/comm.h"
-#include "nboxd/op/payload.h"
+#include "op/comm.h"
 #include "wire/wire.h"
 
 struct call {
@@ -38,11 +37,5 @@ struct calls {
 int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, struct call **ret,
 	     struct err *err);
 void calls_deinit(struct calls *calls);
-/* Where the virtual receiver puts message @index, of @bytes, of out-connection @out. */
-void *call_sink(const struct call *call, const struct payload *p, uint32_t out, uint64_t index,
-		uint64_t bytes);
-/* Where it lies when it is passed on: summed up, if it is reduced. */
-void *call_result(const struct call *call, const struct payload *p, uint32_t out, uint64_t index,
-		  uint64_t bytes);
 /* Whether payload's buffers hold every message. Return: 0; -EFBIG with the sentence. */
 int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err);

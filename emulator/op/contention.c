@@ -1,5 +1,5 @@
 /* See contention.h. */
-#include "nboxd/op/contention.h"
+#include "op/contention.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,8 +8,7 @@
 
 #include "base/cleanup.h"
 #include "fabric/fabric.h"
-#include "nboxd/loop/warn.h"
-#include "nboxd/op/images.h"
+#include "op/images.h"
 
 struct move {
 	const struct warp *from, *to;
@@ -34,7 +33,7 @@ static void move_node(const struct claim *c, struct claimed *of, struct move *mo
 	if (!config_moves_times(c->ops->config)) /* the plain end is this one */
 		timeline_move_end(of->node, true, moved_end, move);
 	if (debt_ns > 0 && !c->is_plain)
-		record_debt(c->ops->record, debt_ns);
+		c->ops->sink->debt(c->ops, debt_ns);
 }
 
 static void moved(void *ctx, void *tag, const struct warp *from, const struct warp *to)
@@ -48,7 +47,7 @@ static void moved(void *ctx, void *tag, const struct warp *from, const struct wa
 	if (c->is_plain || !c->run)
 		return;
 	c->run->waits_ns += warp_span(to) - warp_span(from);
-	c->run->moved(c->run);
+	c->ops->sink->moved(c->run);
 }
 
 static void forgotten(void *ctx, void *tag)
@@ -88,7 +87,7 @@ static struct claim *claim_new(struct run *run, bool is_plain)
 
 	if (!c)
 		return NULL;
-	c->ops = run->comm->comms->ops;
+	c->ops = run->comm->ops;
 	c->run = run;
 	c->is_plain = is_plain;
 	for (c->n = 0; c->n < run->n_posts; c->n++)
@@ -137,15 +136,14 @@ static int find_usage(const struct run *run, struct usage **ret, struct err *err
 	CLEANUP(images_deinit) struct images x = {.comm = run->comm};
 	const struct usage_images images = {images_next, &x};
 
-	return solver_usage(run->comm->comms->ops->solver, run->comm->number,
-			    run->posts[0]->op->sched, &run->comm->members.map, run->number, &images,
-			    ret, err);
+	return solver_usage(run->comm->ops->solver, run->comm->number, run->posts[0]->op->sched,
+			    &run->comm->members.map, run->number, &images, ret, err);
 }
 
 /* Together they are faster than their bytes through a link. */
 static void warn_below_bound(struct run *run, struct rate_peak peak)
 {
-	struct ops *ops = run->comm->comms->ops;
+	struct ops *ops = run->comm->ops;
 	const struct fabric *f = delay_fabric(ops->delay);
 	const struct post *first = run->posts[0];
 	char name[OP_NAME_MAX], link[64] = "a port";
@@ -156,7 +154,8 @@ static void warn_below_bound(struct run *run, struct rate_peak peak)
 	ops->is_below_bound_told = true;
 	if (f)
 		fabric_link_name(f, peak.link, link, sizeof(link));
-	warn_run("%s and others at the same time: by the model %s carries %.3g times what it can",
+	ops_warn(ops,
+		 "%s and others at the same time: by the model %s carries %.3g times what it can",
 		 op_name(first->op->key.seq, first->member->rank, run->comm->number, name,
 			 sizeof(name)),
 		 link, peak.load);
@@ -165,7 +164,7 @@ static void warn_below_bound(struct run *run, struct rate_peak peak)
 /* What links do to the op by itself that its solo time knows nothing of. */
 static int find_later(struct run *run, bool is_plain, const struct overlap_op *op)
 {
-	struct ops *ops = run->comm->comms->ops;
+	struct ops *ops = run->comm->ops;
 	const struct config *c = ops->config;
 	bool has_ecmp = c->fabric && c->fabric->network.ecmp;
 	int r = 0;
@@ -181,7 +180,7 @@ static int find_later(struct run *run, bool is_plain, const struct overlap_op *o
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 		   const struct warp **ret, struct err *err)
 {
-	struct ops *ops = run->comm->comms->ops;
+	struct ops *ops = run->comm->ops;
 	struct overlap_op op = {
 		.usage = run->usage,
 		.solo_ns = solo_ns,

@@ -1,5 +1,5 @@
 /* See call.h. */
-#include "nboxd/op/call.h"
+#include "op/call.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "engine/border-collective.h"
-#include "nboxd/op/ops.h"
+#include "op/ops.h"
 
 #define IDLE_MAX 64 /* at least so many are kept for the next equal call */
 
@@ -27,13 +27,13 @@ static void call_freep(struct call **call)
 
 static bool wants_border(const struct comm *c)
 {
-	return c->comms->config->exchange != EXCHANGE_NONE;
+	return c->ops->config->exchange != EXCHANGE_NONE;
 }
 
 static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct sched *s,
 		      struct err *err)
 {
-	const struct config *config = c->comms->config;
+	const struct config *config = c->ops->config;
 
 	*s = (struct sched){
 		.kind = (enum coll_kind)a->kind,
@@ -87,43 +87,22 @@ static int find_reduces(struct comm *c, struct call *call, struct err *err)
 
 static bool does_reduce(const struct comm *c, uint32_t kind)
 {
-	const struct config *config = c->comms->config;
+	const struct config *config = c->ops->config;
 
 	return config->exchange == EXCHANGE_PAYLOAD && config->payload_work == WORK_REDUCE &&
 	       coll_reduces(kind);
 }
 
-static bool has_bit(const struct call *call, const struct bitmap *map, uint32_t out, uint64_t index)
-{
-	return call->has_reduces && bitmap_test(map, call->border.out[out].first_bit + index);
-}
-
-void *call_sink(const struct call *call, const struct payload *p, uint32_t out, uint64_t index,
-		uint64_t bytes)
-{
-	return has_bit(call, &call->reduces, out, index)
-		       ? payload_slot(p, index)
-		       : payload_sink(p, index, bytes, call->sched.bytes);
-}
-
-void *call_result(const struct call *call, const struct payload *p, uint32_t out, uint64_t index,
-		  uint64_t bytes)
-{
-	return has_bit(call, &call->keeps, out, index)
-		       ? payload_sink(p, index, bytes, call->sched.bytes)
-		       : call_sink(call, p, out, index, bytes);
-}
-
 int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err)
 {
-	const struct ops *ops = c->comms->ops;
+	const struct ops *ops = c->ops;
 
 	if (ops->config->exchange != EXCHANGE_PAYLOAD ||
-	    sched_max_step_bytes(s) <= ops->payload.max_message)
+	    sched_max_step_bytes(s) <= ops->config->chunk_bytes)
 		return 0;
 	return err_set(err, EFBIG, "messages of %llu bytes are longer than the chunk (%llu)",
 		       (unsigned long long)sched_max_step_bytes(s),
-		       (unsigned long long)ops->payload.max_message);
+		       (unsigned long long)ops->config->chunk_bytes);
 }
 
 static void sweep(struct calls *calls, bool all)

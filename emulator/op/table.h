@@ -18,14 +18,12 @@
 #include <uthash.h>
 
 #include "engine/border.h"
-#include "engine/engine.h"
 #include "engine/sim-ranks.h"
 #include "engine/timing.h"
-#include "nboxd/comm/comm.h"
-#include "nboxd/loop/worker.h"
-#include "nboxd/op/call.h"
-#include "nboxd/op/ops.h"
-#include "nboxd/op/pairing.h"
+#include "op/call.h"
+#include "op/comm.h"
+#include "op/ops.h"
+#include "op/pairing.h"
 #include "timeline/timeline.h"
 #include "wire/wire.h"
 
@@ -105,6 +103,8 @@ struct claim {
 	} of[];
 };
 
+struct engine_op;
+
 struct run {
 	struct comm *comm;   /* borrowed */
 	struct post **posts; /* owned list, borrowed posts; by member, then seq; NULL: gone */
@@ -114,17 +114,16 @@ struct run {
 	struct border p2p_border;    /* owned */
 	struct run_end *to;          /* owned; point-to-point: by in-connection */
 	double *ends; /* owned; point-to-point: by post, in virtual time; then the plain ones */
-	struct timing timing;           /* owned */
-	struct usage *usage;            /* a reference; point-to-point; NULL: it uses no links */
-	double waits_ns;                /* for links that other ops use, or that what-ifs change */
-	double later_ns[2];             /* of these, what links do to the op by itself; [1]: without
-					 * what-ifs */
-	bool is_below_bound;            /* with others */
-	struct claim *claim[2];         /* borrowed; with what-ifs, without; NULL: none */
-	void (*moved)(struct run *run); /* its ends have */
-	struct engine_op *engine_op;    /* NULL: the engine has ended it */
-	uint64_t number, turn;          /* turn: number + 1 */
-	uint64_t start_ns, end_ns;      /* the earliest start, the latest end of its posts */
+	struct timing timing;        /* owned */
+	struct usage *usage;         /* a reference; point-to-point; NULL: it uses no links */
+	double waits_ns;             /* for links that other ops use, or that what-ifs change */
+	double later_ns[2];          /* of these, what links do to the op by itself; [1]: without
+				      * what-ifs */
+	bool is_below_bound;         /* with others */
+	struct claim *claim[2];      /* borrowed; with what-ifs, without; NULL: none */
+	struct engine_op *engine_op; /* NULL: the engine has ended it */
+	uint64_t number, turn;       /* turn: number + 1 */
+	uint64_t start_ns, end_ns;   /* the earliest start, the latest end of its posts */
 	struct run *prev, *next;
 };
 
@@ -169,12 +168,6 @@ struct run *run_free(struct run *run); /* NULL allowed; returns NULL */
 /* The engine has ended it. */
 void run_end(struct run *run);
 
-/* The live communicator and member that a frame speaks for; NULL: swallow it (the
- * communicator is dead or gone), or the worker was refused. See comm_frame_member(). */
-struct comm_member *op_find_member(struct ops *ops, struct worker *w, const struct wire_hdr *h,
-				   struct comm **ret);
-/* The post that a frame speaks for; NULL as above. */
-struct post *post_find(struct ops *ops, struct worker *w, const struct wire_hdr *h);
 /* @member's post of @op. */
 struct post *op_post(struct op *op, const struct comm_member *member);
 /* Of the posts that have arrived, the first; of none, the first of all. */

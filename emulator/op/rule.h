@@ -1,8 +1,8 @@
 /* The rule of nbox: when an op is ready to be played, and when it is over at each rank. */
 #pragma once
 
-#include "nboxd/op/pairing.h"
-#include "nboxd/op/table.h"
+#include "op/pairing.h"
+#include "op/table.h"
 
 /* Whether @op can be played now that one of its posts has arrived. @ret_ready: the posts of
  * point-to-point ops that can be, @op's or others. Return: 1 yes, 0 not yet, negative errno with

@@ -1,6 +1,6 @@
 /* See pairing.h. Each ordered pair of ranks has a queue of the calls that wait. All in a queue are
  * sends, or all are receives: a call of the other kind takes the first out. */
-#include "nboxd/op/pairing.h"
+#include "op/pairing.h"
 
 #include <errno.h>
 #include <stdlib.h>

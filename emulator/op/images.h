@@ -4,7 +4,7 @@
 
 #include "base/bitmap.h"
 #include "engine/usage-op.h"
-#include "nboxd/comm/comm.h"
+#include "op/comm.h"
 
 struct images {
 	const struct comm *comm; /* borrowed */

@@ -1,13 +1,13 @@
 /* See images.h. */
-#include "nboxd/op/images.h"
+#include "op/images.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "config/config.h"
 #include "fabric/fabric.h"
-#include "nboxd/op/image.h"
-#include "nboxd/op/ops.h"
+#include "op/image.h"
+#include "op/ops.h"
 
 /* A communicator with a real rank plays ops of its own. */
 static bool has_real(const struct config *c, const uint32_t *table, uint32_t n)
@@ -21,7 +21,7 @@ static bool has_real(const struct config *c, const uint32_t *table, uint32_t n)
 
 static bool is_shared(const struct comm *c)
 {
-	const struct fabric *f = delay_fabric(c->comms->ops->delay);
+	const struct fabric *f = delay_fabric(c->ops->delay);
 	uint32_t first;
 
 	if (!f)
@@ -36,7 +36,7 @@ static bool is_shared(const struct comm *c)
 int images_next(void *ctx, struct membership *ret)
 {
 	struct images *x = ctx;
-	const struct config *config = x->comm->comms->config;
+	const struct config *config = x->comm->ops->config;
 	uint32_t n = x->comm->n_ranks;
 
 	if (!x->table) {

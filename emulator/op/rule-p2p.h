@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "nboxd/op/table.h"
+#include "op/table.h"
 
 /* When comm rank @rank, which calls in @run or is called there by @caller, arrives; @is_plain:
  * without what-ifs. A virtual rank whose template has no post in the run comes as much after the

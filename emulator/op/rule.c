@@ -1,6 +1,6 @@
 /* See rule.h. A collective is played when all its real members have arrived, point-to-point calls
  * when both their ends have. */
-#include "nboxd/op/rule.h"
+#include "op/rule.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,9 +9,10 @@
 
 #include "base/cleanup.h"
 #include "engine/ends.h"
-#include "nboxd/op/contention.h"
-#include "nboxd/op/image.h"
-#include "nboxd/op/rule-p2p.h"
+#include "engine/record.h"
+#include "op/contention.h"
+#include "op/image.h"
+#include "op/rule-p2p.h"
 #include "topology/topology.h"
 
 int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err)
@@ -56,7 +57,7 @@ static double real_start(const struct post *post)
  * stands in: timeline_arrival() knows how late its ranks come. */
 static const struct post *post_with(const struct op *op, uint32_t rank, uint32_t world_rank)
 {
-	uint32_t template = timelines_template(op->comm->comms->ops->timelines, world_rank);
+	uint32_t template = timelines_template(op->comm->ops->timelines, world_rank);
 
 	for (uint32_t i = 0; i < op->n_posts; i++)
 		if (op->posts[i].member->world_rank == template)
@@ -77,7 +78,7 @@ static double arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank
 static int apart_init(struct apart *a, struct op *op, const struct timing *t, uint64_t number,
 		      struct err *err)
 {
-	struct ops *ops = op->comm->comms->ops;
+	struct ops *ops = op->comm->ops;
 	struct comm_ops *open = op->comm->open;
 	uint32_t world = topology_world(ops->cluster->topology);
 	const struct membership *m = &op->comm->members.map;
@@ -264,8 +265,8 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 static bool has_all_templates(struct comm *c)
 {
 	for (uint32_t i = 0; i < c->n_ranks && !c->open->is_looked_at; i++) {
-		uint32_t template = timelines_template(c->comms->ops->timelines,
-						       membership_world(&c->members.map, i));
+		uint32_t template =
+			timelines_template(c->ops->timelines, membership_world(&c->members.map, i));
 		bool is_there = false;
 
 		for (uint32_t k = 0; k < c->n_real && !is_there; k++)
@@ -278,7 +279,7 @@ static bool has_all_templates(struct comm *c)
 
 static bool is_alike(const struct run *run)
 {
-	if (config_moves_times(run->comm->comms->config) && !has_all_templates(run->comm))
+	if (config_moves_times(run->comm->ops->config) && !has_all_templates(run->comm))
 		return false;
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		if (!timeline_is_folded(run->posts[i]->node))
@@ -333,7 +334,7 @@ static int end_alike(struct run *run, struct err *err)
 	}
 	r = shared_end(run, false, start, run->timing.end_ns, &end, err);
 	plain_end = end;
-	if (r == 0 && config_moves_times(run->comm->comms->config))
+	if (r == 0 && config_moves_times(run->comm->ops->config))
 		r = shared_end(run, true, plain_start, run->timing.model_ns, &plain_end, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
 		r = timeline_end_all(run->posts[i]->node, end, plain_end);
@@ -413,7 +414,7 @@ int rule_apply(struct run *run, struct err *err)
 int rule_apply_early(struct op *op, struct post *post, struct err *err)
 {
 	CLEANUP(apart_deinit) struct apart a = {0};
-	struct ops *ops = op->comm->comms->ops;
+	struct ops *ops = op->comm->ops;
 	struct timing timing;
 	int r;
 

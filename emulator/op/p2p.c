@@ -1,6 +1,6 @@
 /* See p2p.h. A run's ranks are those of its posts; two posts of one rank (of different streams) are
  * one list of calls to it. */
-#include "nboxd/op/p2p.h"
+#include "op/p2p.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,13 +12,13 @@
 #include "base/units.h"
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
-#include "nboxd/op/image.h"
-#include "nboxd/op/images.h"
-#include "nboxd/op/rule-p2p.h"
+#include "op/image.h"
+#include "op/images.h"
+#include "op/rule-p2p.h"
 
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
 {
-	const struct config *config = op->comm->comms->config;
+	const struct config *config = op->comm->ops->config;
 	struct comm *c = op->comm;
 	struct p2p *p2p = calloc(1, sizeof(*p2p));
 	uint32_t n = a->n_p2p;
@@ -243,7 +243,7 @@ static void take_end(void *ctx, uint32_t rank, double end_ns, double port_ns)
 static int find_ends(struct ask *a, const struct calls_of_run *x, struct err *err)
 {
 	const struct run *run = a->run;
-	const struct ops *ops = run->comm->comms->ops;
+	const struct ops *ops = run->comm->ops;
 	const struct p2p_ranks who = {.ctx = a, .start = start_of, .done = take_end};
 
 	for (uint32_t i = 0; i < run->n_posts; i++) /* without calls of others */
@@ -275,7 +275,7 @@ static int find_all_ends(struct run *run, const struct calls_of_run *x, struct e
 
 static int solve_run(struct run *run, const struct calls_of_run *x, struct err *err)
 {
-	const struct ops *ops = run->comm->comms->ops;
+	const struct ops *ops = run->comm->ops;
 	uint64_t chunk = run->posts[0]->op->sched->chunk_bytes;
 	int r = 0;
 
@@ -307,7 +307,7 @@ static bool are_together(void *ctx, uint32_t copy, uint32_t peer)
 {
 	const struct run *run = ctx;
 	const struct membership *m = &run->comm->members.map;
-	const struct config *config = run->comm->comms->config;
+	const struct config *config = run->comm->ops->config;
 	struct radix image;
 
 	for (size_t i = 0; i < config->n_real; i++)
@@ -331,7 +331,7 @@ static int find_usage(struct run *run, const struct calls_of_run *x, struct err 
 		.chunk_bytes = run->posts[0]->op->sched->chunk_bytes,
 	};
 	struct usage *usage;
-	int r = solver_p2p_usage(run->comm->comms->ops->solver, run->comm->number, &calls,
+	int r = solver_p2p_usage(run->comm->ops->solver, run->comm->number, &calls,
 				 &run->comm->members.map, run->number, &walk, &copies, &usage, err);
 
 	if (r == 0)

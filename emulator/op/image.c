@@ -1,12 +1,11 @@
 /* See image.h. */
-#include "nboxd/op/image.h"
+#include "op/image.h"
 
-#include "nboxd/loop/warn.h"
-#include "nboxd/op/ops.h"
+#include "op/ops.h"
 
 static int by_layout(const struct comm *c, uint32_t world_rank, struct radix *ret)
 {
-	const struct cluster *cluster = c->comms->cluster;
+	const struct cluster *cluster = c->ops->cluster;
 	uint32_t axes = c->members.axes, number = axes >> 8;
 
 	if (!(axes & 0xff) || number >= cluster->n_layouts)
@@ -21,7 +20,7 @@ static int by_family(const struct comm *c, uint32_t world_rank, struct radix *re
 	uint32_t block = m->n_ranks * m->stride;
 
 	*ret = (struct radix){.base = m->base};
-	if (m->table || !block || topology_world(c->comms->cluster->topology) % block ||
+	if (m->table || !block || topology_world(c->ops->cluster->topology) % block ||
 	    !radix_push(ret, m->n_ranks, m->stride))
 		return 1;
 	radix_move(ret, world_rank);
@@ -43,12 +42,13 @@ int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret)
 
 void image_warn_none(const struct comm *c, uint32_t world_rank)
 {
-	struct ops *ops = c->comms->ops;
+	struct ops *ops = c->ops;
 
 	if (ops->is_lag_told)
 		return;
 	ops->is_lag_told = true;
-	warn_run(
+	ops_warn(
+		ops,
 		"communicator %u of %u ranks: rank %u copies a member of it, and in which like it that rank is "
 		"itself is not known: there nobody waits for ranks that are slow; say how the ranks are laid out "
 		"(--layout tp=8,dp=64)",

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "contention/warp.h"
-#include "nboxd/op/table.h"
+#include "op/table.h"
 
 /* Makes ops->overlap. Return: 0; -ENOMEM. */
 int contention_open(struct ops *ops);

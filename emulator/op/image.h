@@ -5,7 +5,7 @@
 #pragma once
 
 #include "members/radix.h"
-#include "nboxd/comm/comm.h"
+#include "op/comm.h"
 
 /* Return: 0; 1: there is none, or it would have members of @c itself. */
 int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret);

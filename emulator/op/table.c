@@ -1,13 +1,10 @@
 /* See table.h. */
-#include "nboxd/op/table.h"
+#include "op/table.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
-
-#include "base/clock.h"
-#include "nboxd/loop/warn.h"
 
 struct comm_ops *comm_ops_get(struct comm *c)
 {
@@ -67,7 +64,7 @@ static void op_free(struct op *op)
 	struct comm_ops *o = op->comm->open;
 
 	leave_runs(o, op);
-	op->comm->comms->ops->n_open_ops--;
+	op->comm->ops->n_open--;
 	HASH_DELETE(hh, o->ops, op);
 	if (op->call)
 		op->call->n_users--;
@@ -113,8 +110,6 @@ void comm_ops_free(struct comm *c)
 	if (!o)
 		return;
 	DL_FOREACH_SAFE(o->runs, run, next_run) {
-		if (run->engine_op)
-			engine_cancel(c->comms->ops->engine, run->engine_op);
 		run_free(run);
 	}
 	o->runs = NULL;
@@ -156,39 +151,14 @@ struct op *op_new(struct comm *c, uint64_t seq, size_t member)
 		op->posts[i].op = op;
 		op->posts[i].member = &c->real[op->key.member + i];
 	}
-	op->moved_ns = clock_now_ns();
-	op->warn_ns = op->moved_ns + WARN_NS;
 	HASH_ADD(hh, c->open->ops, key, sizeof(op->key), op);
-	c->comms->ops->n_open_ops++;
+	c->ops->n_open++;
 	return op;
-}
-
-/* --- frames ---------------------------------------------------------------------- */
-
-struct comm_member *op_find_member(struct ops *ops, struct worker *w, const struct wire_hdr *h,
-				   struct comm **ret)
-{
-	struct comm_member *m = comm_frame_member(ops->comms, w, h, ret);
-
-	return m && !(*ret)->is_dead ? m : NULL;
 }
 
 struct post *op_post(struct op *op, const struct comm_member *member)
 {
 	return &op->posts[(size_t)(member - op->comm->real) - op->key.member];
-}
-
-struct post *post_find(struct ops *ops, struct worker *w, const struct wire_hdr *h)
-{
-	struct comm *c = NULL;
-	struct comm_member *m = op_find_member(ops, w, h, &c);
-	struct op *op = m ? op_find(c, h->seq, (size_t)(m - c->real)) : NULL;
-	char name[OP_NAME_MAX];
-
-	if (m && !op)
-		worker_refuse(w, EPROTO, "%s for %s, which is not open", wire_type_name(h->type),
-			      op_name(h->seq, h->rank, h->comm, name, sizeof(name)));
-	return op ? op_post(op, m) : NULL;
 }
 
 const struct post *op_first_arrived(const struct op *op)

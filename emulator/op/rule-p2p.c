@@ -1,5 +1,5 @@
 /* See rule-p2p.h. */
-#include "nboxd/op/rule-p2p.h"
+#include "op/rule-p2p.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,9 +9,8 @@
 #include "base/bitmap.h"
 #include "base/cleanup.h"
 #include "engine/sim-ranks.h"
-#include "nboxd/loop/warn.h"
-#include "nboxd/op/contention.h"
-#include "nboxd/op/image.h"
+#include "op/contention.h"
+#include "op/image.h"
 
 #define PEERS_MAX (1 << 19) /* of ranks told apart, looked at one by one: some milliseconds */
 
@@ -23,7 +22,7 @@ static double arrival_of(const struct post *post, uint32_t world_rank, bool is_p
 static double arrival_in(const struct run *run, const struct post *caller, uint32_t world_rank,
 			 bool is_plain)
 {
-	uint32_t template = timelines_template(run->comm->comms->ops->timelines, world_rank);
+	uint32_t template = timelines_template(run->comm->ops->timelines, world_rank);
 	double last = -INFINITY;
 
 	for (uint32_t i = 0; i < run->n_posts; i++)
@@ -84,12 +83,13 @@ static double end_by_peers(const struct run *run, const struct post *post, uint3
 
 static void warn_many_peers(const struct post *post, uint32_t n)
 {
-	struct ops *ops = post->op->comm->comms->ops;
+	struct ops *ops = post->op->comm->ops;
 
 	if (ops->is_peers_told)
 		return;
 	ops->is_peers_told = true;
-	warn_run(
+	ops_warn(
+		ops,
 		"rank %u and the %u ranks that copy it have %u point-to-point calls each: too many to look at one "
 		"by one; they are all over with rank %u",
 		post->member->world_rank, n - 1, post->op->n_flows, post->member->world_rank);
@@ -125,7 +125,7 @@ static int end_post(const struct run *run, struct post *post, double end, double
 {
 	uint32_t n;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
-	const struct ops *ops = run->comm->comms->ops;
+	const struct ops *ops = run->comm->ops;
 	bool is_alike, with_all, too_much;
 	double *ends, more;
 	int r;
@@ -178,7 +178,7 @@ int rule_p2p_end(struct run *run, struct err *err)
 {
 	int r = share(run, false, err);
 
-	if (r == 0 && config_moves_times(run->comm->comms->config))
+	if (r == 0 && config_moves_times(run->comm->ops->config))
 		r = share(run, true, err);
 	else
 		memcpy(run->ends + run->n_posts, run->ends, run->n_posts * sizeof(*run->ends));

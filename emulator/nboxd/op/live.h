@@ -1,0 +1,26 @@
+/* What ops of nboxd have beside those of a replay (op/): links, an engine of messages, a record. */
+#pragma once
+
+#include "base/cleanup.h"
+#include "engine/engine.h"
+#include "engine/record-write.h"
+#include "nboxd/comm/comm.h"
+#include "nboxd/comm/failure.h"
+#include "nboxd/op/payload.h"
+#include "op/ops.h"
+
+struct live {
+	struct ops ops;
+	struct comms *comms;       /* borrowed */
+	struct failures *failures; /* borrowed */
+	struct engine *engine;
+	struct record_writer *record; /* NULL: no results directory */
+	struct payload payload;
+	uint64_t n_points, n_messages_in, n_messages_out; /* since the start */
+	bool is_slow_told;                                /* of the first op */
+};
+
+static inline struct live *live_of(struct ops *ops)
+{
+	return container_of(ops, struct live, ops);
+}

@@ -1,0 +1,85 @@
+/* See arrive.h. */
+#include "op/arrive.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/p2p.h"
+
+int op_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
+{
+	struct comm *c = op->comm;
+	int r;
+
+	if (seq_is_p2p(op->key.seq))
+		return p2p_define(op, a, list, err);
+	op->number = c->ops->n_ops++;
+	r = call_get(c, &c->open->calls, a, &op->call, err);
+	if (r < 0)
+		return r;
+	op->sched = &op->call->sched;
+	if (coll_has_root(op->sched->kind))
+		op->rooted = ++c->open->n_rooted;
+	op->n_flows = op->call->has_border ? op->call->border.n_out : 0;
+	op->flows = calloc((size_t)op->n_flows + 1, sizeof(*op->flows));
+	return op->flows ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+bool op_is_same_call(const struct wire_arrive *a, const struct wire_arrive *b)
+{
+	return a->kind == b->kind && a->count == b->count && a->dtype == b->dtype &&
+	       a->root == b->root;
+}
+
+static void take_deps(const char *deps, uint32_t n, struct timeline_dep *ret)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct wire_dep dep;
+
+		memcpy(&dep, deps + i * sizeof(dep), sizeof(dep));
+		ret[i] = (struct timeline_dep){dep.name, dep.is_same_stream};
+	}
+}
+
+int post_arrive(struct post *post, const struct wire_arrive *a, const char *list, struct err *err)
+{
+	struct timeline_dep deps[WIRE_DEPS_MAX];
+
+	post->arrive = *a;
+	post->has_arrived = true;
+	post->op->n_arrived++;
+	take_deps(list, a->n_deps, deps);
+	return timelines_arrive(post->op->comm->ops->timelines, post->member->world_rank,
+				&(struct timeline_point){
+					.name = a->name,
+					.time_ns = a->arrive_ns,
+					.call_ns = a->call_ns,
+					.work_ns = a->work_ns,
+					.host = a->host,
+					.deps = deps,
+					.n_deps = a->n_deps,
+					.queue = post->op->comm->number + 1,
+				},
+				&post->node, &post->arrival, err);
+}
+
+int ops_point(struct ops *ops, uint32_t world_rank, const struct wire_point *p, const char *list,
+	      struct timeline_times *ret, struct err *err)
+{
+	struct timeline_dep deps[WIRE_DEPS_MAX];
+
+	take_deps(list, p->n_deps, deps);
+	return timelines_point(ops->timelines, world_rank,
+			       &(struct timeline_point){
+				       .name = p->name,
+				       .time_ns = p->time_ns,
+				       .call_ns = p->call_ns,
+				       .work_ns = p->work_ns,
+				       .host = p->host,
+				       .deps = deps,
+				       .n_deps = p->n_deps,
+				       .is_host = p->kind == WIRE_POINT_HOST,
+			       },
+			       ret, err);
+}

@@ -1,0 +1,43 @@
+/* What all ops of a world share. The owner (nboxd, or a replay) fills it and owns what it points
+ * to; ops say through the sink what becomes of them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "config/open-model.h"
+#include "contention/overlap.h"
+#include "engine/solver.h"
+#include "members/members.h"
+#include "timeline/timeline.h"
+
+struct ops;
+struct run;
+
+struct ops_sink {
+	/* The ends of a run that is not over have moved: another op shares the network with it. */
+	void (*moved)(struct run *run);
+	/* An end moved by @ns when its rank had gone on. */
+	void (*debt)(struct ops *ops, double ns);
+	/* What the user should know of the run. */
+	void (*warn)(struct ops *ops, const char *sentence);
+};
+
+struct ops {
+	const struct ops_sink *sink;
+	const struct config *config;
+	const struct cluster *cluster;
+	struct delay_chain *delay;
+	struct solver *solver;
+	struct overlap *overlap[2]; /* of ops that share the network; [1]: without what-ifs */
+	struct timelines *timelines;
+	double *ends;       /* owned; room for rule.c */
+	uint64_t n_ops;     /* since the start */
+	uint32_t n_open;    /* called by somebody, not done by all */
+	struct asked asked; /* the collectives so far */
+	/* of the first op: the summary counts them */
+	bool is_below_bound_told, is_lag_told, is_peers_told;
+};
+
+void ops_warn(struct ops *ops, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
