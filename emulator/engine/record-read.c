@@ -13,8 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "engine/record-format.h"
 #include "engine/record-rows.h"
+#include "engine/record.h"
 
 #define READ_BYTES (64 << 10)
 #define PLAIN_PER_PACKED 100

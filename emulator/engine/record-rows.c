@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/record-format.h"
+#include "engine/record.h"
 #include "engine/timing.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"

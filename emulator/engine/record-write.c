@@ -13,7 +13,7 @@
 #include <zstd.h>
 
 #include "base/cleanup.h"
-#include "engine/record-format.h"
+#include "engine/record.h"
 
 #define FRAME_BYTES (16 << 10) /* a frame that has as many is written */
 #define LEVEL 1

@@ -1,11 +1,18 @@
-/* The record of a run: what its file holds, as structs. record-write.h makes the file,
- * record-read.h reads it, RECORD.md describes it for programs of others. Wall times are nanoseconds
- * of nboxd's monotonic clock; virtual times, those of the virtual cluster, share its zero; plain
- * ones are virtual times as they would be without what-ifs. 0: not known. A new field goes behind
- * the others, before the lengths of the lists. */
+/* The record of a run: what its file holds, as structs, and how it lies there. RECORD.md describes
+ * it. Needs nothing else of nbox: it is installed as nbox-record.h, for programs of others. In nbox
+ * record-write.h makes the file and record-read.h reads it.
+ *
+ * Wall times are nanoseconds of nboxd's monotonic clock; virtual times, those of the virtual
+ * cluster, share its zero; plain ones are virtual times as they would be without what-ifs. 0: not
+ * known. A new field goes behind the others, before the lengths of the lists. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "records are little-endian"
+#endif
 
 #define RECORD_NOTES \
 	"notes.txt" /* beside it, where workers had something to say of the run: a line each */
@@ -127,3 +134,42 @@ struct record_point {
 	uint32_t n_deps;
 	const struct record_dep *deps;
 };
+
+/* --- the file -------------------------------------------------------------------------------- */
+
+/* The file begins with a skippable frame of zstd that holds the name and version. */
+#define RECORD_MAGIC "\x50\x2a\x4d\x18\x08\0\0\0nboxrec2"
+#define RECORD_MAGIC_BYTES (sizeof(RECORD_MAGIC) - 1)
+#define RECORD_VERSION_AT (RECORD_MAGIC_BYTES - 1)
+
+#define RECORD_FRAME_MAX (UINT32_C(16) << 20) /* bytes that a frame unpacks to, at most */
+
+enum record_kind {
+	RECORD_HEADER = 1,
+	RECORD_END,
+	RECORD_COMM,
+	RECORD_OP,
+	RECORD_POINT,
+};
+
+/* A row: this, the fields, the lists. Both, and each list, are filled up to a multiple of 8. */
+struct record_row {
+	uint32_t kind;  /* enum record_kind */
+	uint32_t bytes; /* of the whole row */
+	uint32_t fields_bytes;
+	uint32_t n_lists;
+};
+
+struct record_list {
+	uint32_t n, entry_bytes;
+};
+
+/* The fields that a file holds of each struct: all before its lists. */
+#define RECORD_COMM_BYTES offsetof(struct record_comm, n_members)
+#define RECORD_OP_BYTES offsetof(struct record_op, n_deps)
+#define RECORD_POINT_BYTES offsetof(struct record_point, n_deps)
+
+static inline uint32_t record_padded(uint64_t bytes)
+{
+	return (uint32_t)((bytes + 7) & ~UINT64_C(7));
+}

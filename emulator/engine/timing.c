@@ -5,6 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+const char *solve_how_name(uint32_t how)
+{
+	static const char *const names[] = {"model", "symmetry", "simulated"};
+
+	return how <= SOLVE_SIM ? names[how] : "?";
+}
+
 void timing_deinit(struct timing *t)
 {
 	free(t->at);

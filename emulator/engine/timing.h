@@ -9,6 +9,7 @@
 #include "nbox-delaymodel.h"
 
 enum solve_how { SOLVE_OP, SOLVE_SYMMETRY, SOLVE_SIM };
+const char *solve_how_name(uint32_t how); /* "model", "symmetry", "simulated"; "?" */
 
 struct timing {
 	double model_ns;  /* what the base model alone gives */

@@ -5,8 +5,8 @@
 
 #include <zstd.h>
 
-#include "engine/record-format.h"
 #include "engine/record-read.h"
+#include "engine/record.h"
 #include "schedule/coll.h"
 
 static uint64_t sum_deps(const struct record_dep *deps, uint32_t n)

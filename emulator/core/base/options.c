@@ -24,6 +24,7 @@ enum { /* as options.def calls them */
        FIT = COMMAND_FIT,
        MODEL = COMMAND_MODEL,
        TOPO = COMMAND_TOPO,
+       RECORD = COMMAND_RECORD,
        EVERY = COMMAND_EVERY
 };
 
@@ -43,10 +44,10 @@ const struct option options[OPTIONS] = {
 /* The name of a subcommand whose errors point to its own --help; NULL: of another. */
 static const char *own_help(enum command command)
 {
-	static const char *const names[] = {NULL,      NULL,     NULL,      NULL,
-					    "report",  "list",   "compare", "models",
-					    "status",  "doctor", "preload", "kernels",
-					    "explain", "fit",    "model",   "topo"};
+	static const char *const names[] = {NULL,      NULL,      NULL,      NULL,     "report",
+					    "list",    "compare", "models",  "status", "doctor",
+					    "preload", "kernels", "explain", "fit",    "model",
+					    "topo",    "record"};
 
 	return names[__builtin_ctz(command)];
 }

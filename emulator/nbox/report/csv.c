@@ -172,9 +172,6 @@ static void print_point_value(const struct column *c, const struct record_point 
 static void print_op_value(const struct column *c, const struct record_header *h,
 			   const struct record_op *op, uint64_t step, FILE *to)
 {
-	static const char *const how[] = {
-		[SOLVE_OP] = "model", [SOLVE_SYMMETRY] = "symmetry", [SOLVE_SIM] = "simulated"};
-
 	if (c->shape == KIND)
 		fputs(coll_kind_name(op->kind), to);
 	else if (c->shape == DTYPE)
@@ -184,7 +181,7 @@ static void print_op_value(const struct column *c, const struct record_header *h
 	else if (c->shape == ALGO || c->shape == SCHEDULE)
 		fputs(sched_algo_name(op->algo), to);
 	else if (c->shape == HOW)
-		fputs(how[op->how], to);
+		fputs(solve_how_name(op->how), to);
 	else if (c->shape == STEP)
 		fprintf(to, "%llu", (unsigned long long)step);
 	else if (c->shape == MEMBERS)

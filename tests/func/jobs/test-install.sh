@@ -54,6 +54,14 @@ rm "$prefix/lib/nbox/delaymodels/linear.so"
 exits 2 "which is gone with it" "$bin/nbox" models linear
 NBOX_MODEL_PATH=$tmp exits 0 "NBOX_MODEL_PATH has it, too" "$bin/nbox" models linear
 
+# readers of records, with what is installed and nothing else
+sed -n '/^```c$/,/^```$/{/^```/!p}' "$prefix/share/doc/nbox/RECORD.md" >reader.c
+check "RECORD.md's reader is built" cc -Wall -Wextra -Werror -I"$prefix/include" -o reader reader.c -lzstd
+is "$(./reader trained/record.nbox | sort)" "$("$bin/nbox" record dump --json --kind op trained |
+	python3 -ISc 'import json, sys
+for o in map(json.loads, sys.stdin): print(o["world_rank"], o["virtual_end_ns"] - o["virtual_arrive_ns"])' | sort)" "it reads each op of a run"
+is "$(python3 -I "$prefix/share/nbox/nbox_record.py" trained/record.nbox | wc -l)" "$("$bin/nbox" record dump trained | wc -l)" "so does the reader in Python"
+
 # man pages: of what was built for this machine, without sanitizers
 if [ -e "$BUILD/share/nbox.1" ]; then
 	man=$prefix/share/man

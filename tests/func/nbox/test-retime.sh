@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # The record holds all that a run's timelines were made from: fed with it alone they say the same times again. Its deps say what an iteration
-# is.
+# is. The reader in Python finds the same rows and values in it.
 test=$(realpath "$0")
 . "$(dirname "$0")/lib.sh"
-jobs=$(dirname "$test")/../../apps/stepper/jobs
+jobs=$(dirname "$test")/../../apps/stepper/jobs share=$(dirname "$test")/../../../share
+same='import json, sys
+def number(text): return int(float(text)) if float(text).is_integer() else float(text)
+rows = [sorted(json.dumps(json.loads(line, parse_float=number), sort_keys=True) for line in f) for f in (sys.stdin, open(sys.argv[1]))]
+print("same" if rows[0] == rows[1] and len(rows[0]) > 100 else "differ: %d and %d rows, %s" % (len(rows[0]), len(rows[1]), set(rows[0]) ^ set(rows[1])))'
 
 while IFS='|' read -r job real graph what_ifs; do
 	# shellcheck disable=SC2086
@@ -12,6 +16,8 @@ while IFS='|' read -r job real graph what_ifs; do
 	exits 0 "$job: its timelines from the record alone" "$BUILD/tests/func/nbox/retime" "$job/record.nbox" "$BUILD/delaymodels"
 	echo "# $out"
 	is "$(json "$job/summary.json" 'd["steps"]["count"]')" 6 "$job: its iterations are found"
+	"$NBOX" record dump --json "$job" >dumped
+	is "$(python3 -I "$share/nbox_record.py" "$job/record.nbox" | python3 -ISc "$same" dumped)" "same" "$job: nbox_record.py reads what nbox record dump shows"
 	rm -rf "$job"
 done <<'T'
 ddp|0||

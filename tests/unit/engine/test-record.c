@@ -14,9 +14,9 @@
 #include <zstd.h>
 
 #include "cmocka-all.h"
-#include "engine/record-format.h"
 #include "engine/record-read.h"
 #include "engine/record-write.h"
+#include "engine/record.h"
 
 static const struct record_header header = {
 	.world_size = 1024,
