@@ -108,6 +108,8 @@ struct nbox_segment {
 	uint32_t rank;   /* world rank, virtual or real */
 	uint64_t number; /* of the segment: stream number for chance; the same for all
 			  * ranks that share the template */
+	double start_ns; /* when it begins at the rank: virtual time since the run's first op */
+	double from_ns, until_ns; /* when the what-if holds then, or next after */
 };
 
 /* World ranks, sorted, each once. */
@@ -288,6 +290,8 @@ enum nbox_model_flags {
 	NBOX_NO_SEGMENTS = 16, /* the same of computation and segment() */
 	NBOX_BY_RANKS = 32,    /* of a decorator: as NBOX_UNIFORM, but message() looks also at
 				* whether src and dst are among the ranks of parse_ranks() */
+	NBOX_OVER_TIME = 64,   /* of a decorator: segment() is asked at any time, and looks itself
+				* at from_ns and until_ns */
 };
 
 struct nbox_delaymodel {

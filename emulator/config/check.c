@@ -277,6 +277,17 @@ static int check_schedule(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_steps(struct config *c, struct err *err)
+{
+	struct err why;
+
+	c->steps = (struct step_rule){.n_ops = 0};
+	if (config_text(c, CONFIG_STEPS) &&
+	    step_rule_parse(config_text(c, CONFIG_STEPS), &c->steps, &why) < 0)
+		return value_refuse(c, CONFIG_STEPS, 0, err, "%s", why.text);
+	return 0;
+}
+
 /* --- the rest ------------------------------------------------------------- */
 
 static int check_model(struct config *c, struct err *err)
@@ -314,6 +325,11 @@ static int check_model(struct config *c, struct err *err)
 			c->what_ifs[c->n_what_ifs++] = text;
 		if (r < 0)
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
+		if (is_link && !c->steps.n_ops &&
+		    when_has_steps(&c->link_changes[c->n_link_changes].when)) {
+			free(c->link_changes[c->n_link_changes].links);
+			return value_refuse(c, CONFIG_WHAT_IF, i, err, CONFIG_NEEDS_STEPS, text);
+		}
 		c->n_failures += is_failure;
 		c->n_link_changes += is_link;
 	}
@@ -407,9 +423,10 @@ int config_finish(struct config *c, struct err *err)
 	    (r = check_links_of_fabric(c, err)) < 0 ||
 	    (r = check_bandwidth(c, CONFIG_REDUCE_BANDWIDTH, &c->topology.reduce_bytes_per_ns,
 				 err)) < 0 ||
-	    (r = check_model(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||
-	    (r = check_schedule(c, err)) < 0 || (r = check_addresses(c, err)) < 0 ||
-	    (r = check_times(c, err)) < 0 || (r = check_rdma(c, err)) < 0)
+	    (r = check_steps(c, err)) < 0 || (r = check_model(c, err)) < 0 ||
+	    (r = check_choices(c, err)) < 0 || (r = check_schedule(c, err)) < 0 ||
+	    (r = check_addresses(c, err)) < 0 || (r = check_times(c, err)) < 0 ||
+	    (r = check_rdma(c, err)) < 0)
 		return r;
 	return 0;
 }

@@ -25,11 +25,14 @@
 #include "fabric/fabric.h"
 #include "links/rdma/options.h"
 #include "members/split.h"
+#include "scenario/step-count.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
 #define CONFIG_LAYOUTS_MAX 4
+#define CONFIG_NEEDS_STEPS \
+	"'%.200s' is in steps, and nothing says what a step is: --steps ops=N,op=KIND; nbox report says what a former run's were"
 
 enum config_payload_work { WORK_REDUCE, WORK_NONE };
 enum config_payload_memory { MEMORY_AUTO, MEMORY_HOST, MEMORY_DEVICE };
@@ -55,6 +58,7 @@ struct config {
 	size_t n_failures;
 	struct link_change *link_changes; /* owned */
 	size_t n_link_changes;
+	struct step_rule steps;    /* what a step is */
 	uint32_t exchange;         /* enum wire_exchange */
 	uint32_t data;             /* enum wire_data */
 	struct data_for *data_for; /* owned */

@@ -23,9 +23,11 @@
 	"and the cables of the rail's leaves\n"                                   \
 	"      rack=<numbers>         or: the cables up and down of these leaves\n"
 #define WHEN_HELP                                                                                  \
-	"      from=<time>            since when, after the first op of the run; nbox perf, nbox " \
+	"      from=<time or steps>   since when, after the first op of the run; nbox perf, nbox " \
 	"explain: of the op (default 0s)\n"
-#define FOR_HELP "      for=<time>             for how long (default: to the end)\n"
+#define FOR_HELP                                                            \
+	"      for=<time or steps>    for how long (default: to the end)\n" \
+	"      every=<time or steps>  and again so much later, for ever (default: once)\n"
 
 const char link_change_help[] =
 	"  link       links of the fabric are slower, lose packets or are down; NCCL planned "
@@ -177,7 +179,7 @@ static void sort_links(struct link_change *c)
 struct given {
 	const char *which, *which_value; /* links */
 	const char *how;                 /* slower, loss, down or bandwidth */
-	double down_ns, for_ns;          /* for_ns: -1 */
+	double down_ns;
 };
 
 /* Two of one kind exclude each other. */
@@ -230,9 +232,9 @@ static int take_key(struct link_change *c, struct given *g, const char *key, con
 		    struct err *err)
 {
 	static const char *const link_keys[] = {"name", "node", "rail", "rack", "slower",
-						"loss", "down", "from", "for"};
-	static const char *const load_keys[] = {"link",      "node",        "rail", "rack",
-						"bandwidth", "connections", "from", "for"};
+						"loss", "down", "from", "for",  "every"};
+	static const char *const load_keys[] = {"link",        "node", "rail", "rack", "bandwidth",
+						"connections", "from", "for",  "every"};
 	const char *const *keys = c->is_load ? load_keys : link_keys;
 	size_t n = c->is_load ? ARRAY_SIZE(load_keys) : ARRAY_SIZE(link_keys), k = 0;
 	uint64_t count = 1;
@@ -246,10 +248,9 @@ static int take_key(struct link_change *c, struct given *g, const char *key, con
 		g->which_value = value;
 		return once(&g->which, key, err);
 	}
-	if (!strcmp(key, "from"))
-		return take_time(key, value, &c->from_ns, err);
-	if (!strcmp(key, "for"))
-		return take_time(key, value, &g->for_ns, err);
+	r = when_take(&c->when, key, value, err);
+	if (r != 1)
+		return r;
 	if (strcmp(key, "connections"))
 		return take_how(c, g, key, value, err);
 	r = units_count(value, &count, err);
@@ -275,13 +276,17 @@ static int finish(struct link_change *c, const struct given *g, const struct fab
 			       c->is_load ? "say how much: bandwidth=RATE, such as 50Gbps"
 					  : "say what becomes of them: slower=FACTOR, loss=PART or "
 					    "down=TIME");
-	if (is_down && g->for_ns >= 0)
+	if (is_down && c->when.lasts.is_given)
 		return err_set(err, EINVAL, "down=TIME says for how long already: leave for= out");
-	if (is_down)
+	if (is_down && !(g->down_ns > 0))
+		return err_set(err, EINVAL, "down=0s is no time at all");
+	if (is_down) {
 		c->lost = 1;
-	c->until_ns = c->from_ns + (is_down ? g->down_ns : g->for_ns < 0 ? INFINITY : g->for_ns);
-	if (!(c->until_ns > c->from_ns))
-		return err_set(err, EINVAL, "%s=0s is no time at all", is_down ? "down" : "for");
+		c->when.lasts = (struct when_span){.x = g->down_ns, .is_given = true};
+	}
+	r = when_check(&c->when, err);
+	if (r < 0)
+		return r;
 	if (c->is_load && !fabric_is_rate(c->bytes_per_ns))
 		return err_set(err, EINVAL, "that bandwidth is impossible");
 	if (!f)
@@ -298,7 +303,7 @@ int link_change_parse(const char *text, const struct fabric *f, struct link_chan
 		      struct err *err)
 {
 	struct link_change c = {.text = text, .is_load = spec_is(text, "load"), .connections = 1};
-	struct given given = {.for_ns = -1};
+	struct given given = {0};
 	struct spec spec;
 	int r = spec_split(text, &spec, err);
 
@@ -345,19 +350,24 @@ static int add_usage(const struct link_change *c, const struct fabric *f, uint64
 	return r;
 }
 
-static int tell(const struct link_change *c, const struct fabric *f, struct overlap *o)
+/* The @i-th. */
+static int tell(const struct link_change *c, uint32_t i, const struct fabric *f, struct overlap *o)
 {
 	CLEANUP(usage_maker_deinit) struct usage_maker maker = {0};
+	const struct moment start = {.step = -1};
 	struct usage *u = NULL;
+	double from, until;
 	int r = 0;
 
-	for (size_t i = 0; i < c->n_links && r == 0; i++)
-		r = add_usage(c, f, c->links[i], &maker);
+	when_window(&c->when, &start, &from, &until);
+	for (size_t k = 0; k < c->n_links && r == 0; k++)
+		r = add_usage(c, f, c->links[k], &maker);
 	if (r == 0)
 		r = usage_maker_end(&maker, &u);
 	if (r == 0)
-		r = overlap_condition(o, u, c->is_load ? RATE_LOAD : RATE_LOSS, c->from_ns,
-				      c->until_ns);
+		r = overlap_condition(o, u, c->is_load ? RATE_LOAD : RATE_LOSS, from, until);
+	if (r == 0 && c->when.every.is_given && !c->when.every.is_steps)
+		overlap_repeat(o, i, c->when.every.x);
 	usage_unref(u);
 	return r;
 }
@@ -368,6 +378,26 @@ int link_changes_tell(const struct link_change *list, size_t n, const struct fab
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = tell(&list[i], f, o);
+		r = tell(&list[i], (uint32_t)i, f, o);
+	return r;
+}
+
+int link_changes_step(const struct link_change *list, size_t n, const struct moment *at,
+		      struct overlap *o)
+{
+	const struct moment before = {at->time_ns, at->step - 1, at->counted};
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const struct when *w = &list[i].when;
+		bool held = when_holds(w, &before), holds = when_holds(w, at);
+		double from, until;
+
+		if (!when_has_steps(w) || held == holds)
+			continue;
+		when_window(w, holds ? at : &before, &from, &until);
+		r = overlap_change(o, (uint32_t)i, at->time_ns, from,
+				   holds ? until : fmin(until, at->time_ns));
+	}
 	return r;
 }

@@ -19,6 +19,8 @@
 #include "base/err.h"
 #include "contention/overlap.h"
 #include "fabric/fabric.h"
+#include "scenario/step-count.h"
+#include "scenario/when.h"
 
 struct link_change {
 	const char *text; /* borrowed, as typed */
@@ -27,7 +29,7 @@ struct link_change {
 	bool is_load;
 	double lost;                      /* of each link's bandwidth: 1: it is down */
 	double bytes_per_ns, connections; /* of a load */
-	double from_ns, until_ns;         /* since the run's first point, in virtual time */
+	struct when when;
 };
 
 /* For `nbox models`. */
@@ -41,4 +43,7 @@ int link_change_parse(const char *text, const struct fabric *f, struct link_chan
 void link_changes_free(struct link_change *list, size_t n);
 /* Tells @o of each. Its i-th condition is the i-th of the list. Return: 0; -ENOMEM. */
 int link_changes_tell(const struct link_change *list, size_t n, const struct fabric *f,
+		      struct overlap *o);
+/* A step has begun at @at, for the first rank. Return: 0; -ENOMEM. */
+int link_changes_step(const struct link_change *list, size_t n, const struct moment *at,
 		      struct overlap *o);

@@ -165,6 +165,15 @@ static int put_place(const struct config *c, const char *const *dirs, int r, str
 				       sizeof(where)));
 }
 
+static int need_steps(const struct config *c, const struct delay_chain *d, struct err *err)
+{
+	long i = c->steps.n_ops ? -1 : delay_in_steps(d);
+
+	return i < 0 ? 0
+		     : value_refuse(c, CONFIG_WHAT_IF, item_of(c, c->what_ifs[i]), err,
+				    CONFIG_NEEDS_STEPS, c->what_ifs[i]);
+}
+
 int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,
 	       struct err *err)
 {
@@ -176,6 +185,8 @@ int open_model(const struct config *c, const char *const *dirs, struct delay_cha
 	r = delay_has_plan(chain) ? need_fabric(c, err) : refuse_cables(c, err);
 	if (r == 0 && delay_has_plan(chain))
 		r = pin(c, chain, err);
+	if (r == 0)
+		r = need_steps(c, chain, err);
 	if (r < 0)
 		delay_free(chain);
 	else

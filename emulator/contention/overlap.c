@@ -24,7 +24,8 @@ struct member {
 struct condition {
 	struct rate_op as; /* its usage: a reference */
 	double from, until;
-	bool is_met; /* an op used its links meanwhile */
+	double every; /* it begins again so much later; 0: it does not */
+	bool is_met;  /* an op used its links meanwhile */
 };
 
 struct overlap {
@@ -162,8 +163,13 @@ int overlap_condition(struct overlap *o, struct usage *usage, enum rate_kind kin
 		return -ENOMEM;
 	o->conditions = more;
 	more[o->n_conditions++] =
-		(struct condition){{usage_ref(usage), 1, kind}, from, until, false};
+		(struct condition){.as = {usage_ref(usage), 1, kind}, .from = from, .until = until};
 	return grow(o, o->capacity ? o->capacity : OVERLAP_KEPT);
+}
+
+void overlap_repeat(struct overlap *o, uint32_t i, double every)
+{
+	o->conditions[i].every = every;
 }
 
 bool overlap_is_met(const struct overlap *o, uint32_t i)
@@ -253,12 +259,21 @@ static uint32_t add_conditions(struct overlap *o, uint32_t n, double t, double *
 {
 	for (uint32_t i = 0; i < o->n_conditions; i++) {
 		const struct condition *c = &o->conditions[i];
+		double from = c->from, until = c->until;
 
-		if (c->from > t)
-			*next = fmin(*next, c->from);
-		if (c->from > t || c->until <= t)
+		if (c->every > 0 && t >= until) { /* the time that is not over yet */
+			from += (floor((t - until) / c->every) + 1) * c->every;
+			until = from + (c->until - c->from);
+			if (until <= t) { /* rounded */
+				from += c->every;
+				until += c->every;
+			}
+		}
+		if (from > t)
+			*next = fmin(*next, from);
+		if (from > t || until <= t)
 			continue;
-		*next = fmin(*next, c->until);
+		*next = fmin(*next, until);
 		o->ops[n] = c->as;
 		o->live[n++] = i;
 	}
@@ -423,6 +438,20 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 	*ret_number = m->number;
 	*ret = &m->warp;
 	return 0;
+}
+
+int overlap_change(struct overlap *o, uint32_t i, double since, double from, double until)
+{
+	int r;
+
+	o->conditions[i].from = from;
+	o->conditions[i].until = until;
+	r = replay(o, since);
+	if (r)
+		forget_all(o);
+	else
+		tell(o, NULL);
+	return r;
 }
 
 struct rate_peak overlap_peak(const struct overlap *o)

@@ -28,6 +28,12 @@ struct overlap *overlap_free(struct overlap *o);
  * time. */
 int overlap_condition(struct overlap *o, struct usage *usage, enum rate_kind kind, double from,
 		      double until);
+/* The @i-th condition holds again @every ns after it began, as long, for ever; told before any op.
+ */
+void overlap_repeat(struct overlap *o, uint32_t i, double every);
+/* The @i-th condition holds from @from until @until and not otherwise, from @since on, before which
+ * nothing changes: ops that go on then move. Return: 0; -ENOMEM, and all are forgotten. */
+int overlap_change(struct overlap *o, uint32_t i, double since, double from, double until);
 /* Whether an op used a link of the @i-th condition while it held. */
 bool overlap_is_met(const struct overlap *o, uint32_t i);
 

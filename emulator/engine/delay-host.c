@@ -286,7 +286,9 @@ const struct nbox_param *delay_param(const struct delay_instance *in, const char
 static int unknown_key(const struct delay_instance *in, const char *key, struct err *err)
 {
 	const struct nbox_param *p = in->plugin.table.params;
-	const char *names[DELAY_MAX_PARAMS], *near;
+	static const char *const scope[] = {"from",  "for",          "every", "op",
+					    "bytes", "communicator", "rank",  "node"};
+	const char *names[DELAY_MAX_PARAMS + ARRAY_SIZE(scope)], *near;
 	char list[256] = "";
 	size_t n = 0, used = 0;
 
@@ -295,6 +297,8 @@ static int unknown_key(const struct delay_instance *in, const char *key, struct 
 		if (used < sizeof(list))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", p->name);
 	}
+	for (size_t i = 0; in->plugin.table.flags & NBOX_DECORATOR && i < ARRAY_SIZE(scope); i++)
+		names[n++] = scope[i];
 	if (n == 0)
 		return err_set(err, ENOENT, "%s: unknown key '%.64s': it has no parameters",
 			       in->plugin.table.name, key);

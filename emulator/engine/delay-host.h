@@ -5,6 +5,8 @@
 
 #include "engine/delay-job.h"
 #include "engine/delay-plugin.h"
+#include "scenario/target.h"
+#include "scenario/when.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
 
@@ -32,6 +34,12 @@ struct delay_instance {
 	size_t n_kv;
 	uint32_t *ranks; /* owned; that rank= and node= name */
 	size_t n_ranks;
+	/* of a what-if, whatever it does; delay-scope.c */
+	struct when when;
+	struct target target;
+	bool is_for_ranks; /* @ranks are none of the model's own */
+	bool is_off;       /* it does not hold now: delay_set_moment() */
+	uint64_t n_used;   /* answers that it had a part in */
 };
 
 #define DELAY_MAX_ASKED 64
@@ -49,8 +57,8 @@ struct delay_chain {
 	struct delay_instance *items;     /* owned; [0] the base model, or that of the scheduler's
 					   * links; then decorators */
 	size_t n;
-	bool on_messages;   /* a decorator works on messages */
 	char *description;  /* owned */
+	struct moment now;  /* delay_set_moment() */
 	struct err warning; /* what host->warn() wrote last */
 	struct err err;     /* what host->error() or a check wrote last */
 };
@@ -65,6 +73,14 @@ int delay_spec_parse(struct delay_instance *in, const char *spec, const char **r
 const char *delay_told(const struct delay_job *job, const char *name);
 /* NULL: the model has no parameter @key. */
 const struct nbox_param *delay_param(const struct delay_instance *in, const char *key);
+/* Of a what-if: takes the keys that all what-ifs have out of in->kv, but for those that the model
+ * has as its own. Return: 0; -EINVAL with the sentence. */
+int delay_scope_take(struct delay_instance *in, struct err *err);
+/* When it is made: does what it works on have what its keys name? Return: as above. */
+int delay_scope_check(const struct delay_instance *in, bool on_segments, bool on_ops,
+		      struct err *err);
+bool delay_scope_has_op(const struct delay_instance *in, const struct nbox_op *op);
+bool delay_scope_has_rank(const struct delay_instance *in, uint32_t world_rank);
 /* Is every key known and given once, and every required key there? Return: 0; negative errno with
  * the sentence. */
 int delay_params_check(const struct delay_instance *in, struct err *err);

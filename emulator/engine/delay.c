@@ -21,12 +21,19 @@ static bool is_what_if(const struct delay_instance *in)
 
 static bool works_on_messages(const struct delay_instance *in)
 {
-	return in->plugin.table.message && !(in->flags & NBOX_NO_MESSAGES);
+	return in->plugin.table.message && !(in->flags & NBOX_NO_MESSAGES) && !in->is_off;
 }
 
 static bool works_on_segments(const struct delay_instance *in)
 {
 	return in->plugin.table.segment && !(in->flags & NBOX_NO_SEGMENTS);
+}
+
+static bool has_message(const struct delay_instance *in, const struct nbox_op *op,
+			const struct nbox_message *msg)
+{
+	return works_on_messages(in) && target_has_op(&in->target, op->kind, op->bytes) &&
+	       (delay_scope_has_rank(in, msg->src) || delay_scope_has_rank(in, msg->dst));
 }
 
 /* The message as the chain up to and with @in has it. */
@@ -36,8 +43,9 @@ static int ask_message(struct delay_instance *in, const struct nbox_op *op,
 	struct nbox_delay delay = {0, 0};
 	int r;
 
-	while (in->number > 0 && !works_on_messages(in))
+	while (in->number > 0 && !has_message(in, op, msg))
 		in--;
+	in->n_used++;
 	if (!in->plugin.table.message)
 		return 1;
 	r = delay_check_return(in, in->plugin.table.message(in->model, op, msg, &delay),
@@ -96,6 +104,8 @@ static int instance_load(struct delay_instance *in, enum delay_role role, const 
 		r = delay_plugin_find(name, dirs, &in->plugin, err);
 	if (r == 0)
 		r = check_role(in, role, spec, err);
+	if (r == 0 && role == DELAY_WHAT_IF)
+		r = delay_scope_take(in, err);
 	return r ? r : delay_params_check(in, err);
 }
 
@@ -120,15 +130,16 @@ static int instance_make(struct delay_instance *in, const char *spec, struct err
 	}
 	in->is_made = true;
 	in->flags = m->traits ? m->traits(in->model) : m->flags;
-	if (is_what_if(in) && works_on_messages(in)) {
-		if (!in->next.message)
-			return err_set(err, EINVAL,
-				       "'%.200s' works on messages, and the model %s answers whole "
-				       "ops only: take a model with messages, such as alphabeta",
-				       spec, d->items[0].plugin.table.name);
-		d->on_messages = true;
-	}
-	return 0;
+	if (in->is_for_ranks && in->flags & NBOX_UNIFORM)
+		in->flags = (in->flags & ~(uint32_t)NBOX_UNIFORM) | NBOX_BY_RANKS | NBOX_STEADY;
+	if (!is_what_if(in))
+		return 0;
+	if (works_on_messages(in) && !in->next.message)
+		return err_set(err, EINVAL,
+			       "'%.200s' works on messages, and the model %s answers whole "
+			       "ops only: take a model with messages, such as alphabeta",
+			       spec, d->items[0].plugin.table.name);
+	return delay_scope_check(in, works_on_segments(in), works_on_messages(in) || m->extra, err);
 }
 
 /* Adds an item to the chain. */
@@ -400,7 +411,10 @@ bool delay_base_is_uniform(const struct delay_chain *d)
 
 bool delay_works_on_messages(const struct delay_chain *d)
 {
-	return d->on_messages;
+	for (size_t i = 1; i < d->n; i++)
+		if (works_on_messages(&d->items[i]))
+			return true;
+	return false;
 }
 
 bool delay_has_segments(const struct delay_chain *d)
@@ -414,6 +428,46 @@ bool delay_has_segments(const struct delay_chain *d)
 const char *delay_warning(const struct delay_chain *d)
 {
 	return d->warning.text[0] ? d->warning.text : NULL;
+}
+
+void delay_set_moment(struct delay_chain *d, const struct moment *at, const struct target_comm *c)
+{
+	d->now = *at;
+	for (size_t i = 1; i < d->n; i++) {
+		struct delay_instance *in = &d->items[i];
+
+		in->is_off = !when_holds(&in->when, at) || !target_has_comm(&in->target, c);
+	}
+}
+
+uint64_t delay_phase(const struct delay_chain *d)
+{
+	uint64_t phase = 0;
+
+	for (size_t i = 1; i < d->n; i++)
+		phase = phase * 31 + works_on_messages(&d->items[i]);
+	return phase;
+}
+
+bool delay_has_when(const struct delay_chain *d)
+{
+	for (size_t i = 1; i < d->n; i++)
+		if (!when_is_always(&d->items[i].when) || d->items[i].target.communicator[0])
+			return true;
+	return false;
+}
+
+long delay_in_steps(const struct delay_chain *d)
+{
+	for (size_t i = 1; i < d->n; i++)
+		if (when_has_steps(&d->items[i].when))
+			return (long)i - 1;
+	return -1;
+}
+
+uint64_t delay_n_used(const struct delay_chain *d, size_t i)
+{
+	return d->items[i + 1].n_used;
 }
 
 bool delay_is_steady(const struct delay_chain *d)
@@ -477,8 +531,8 @@ int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct 
  * as a whole. */
 static bool is_deaf(const struct delay_instance *in, const struct nbox_op *op)
 {
-	return works_on_messages(in) && !(in->flags & NBOX_BY_RANKS) && op->algo >= NBOX_NVLS &&
-	       op->algo <= NBOX_COLLNET;
+	return works_on_messages(in) && delay_scope_has_op(in, op) &&
+	       !(in->flags & NBOX_BY_RANKS) && op->algo >= NBOX_NVLS && op->algo <= NBOX_COLLNET;
 }
 
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
@@ -493,7 +547,7 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 		double extra_ns = 0;
 		int r = 1;
 
-		if (in->plugin.table.extra)
+		if (in->plugin.table.extra && !in->is_off && delay_scope_has_op(in, op))
 			r = delay_check_return(in,
 					       in->plugin.table.extra(in->model, op,
 								      so_far_ns + total_ns,
@@ -514,19 +568,23 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 			r = delay_check_time(in, extra_ns, true, "extra()");
 		if (r < 0)
 			return delay_answer(d, r, err);
+		in->n_used++;
 		total_ns = fmax(total_ns + extra_ns, -so_far_ns);
 	}
 	*ret_extra_ns = total_ns;
 	return 0;
 }
 
-int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double ns, double *ret_ns,
-		  struct err *err)
+int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double start_ns, double ns,
+		  double *ret_ns, struct err *err)
 {
-	const struct nbox_segment seg = {.struct_size = sizeof(seg),
-					 .rank = rank,
-					 .number = number};
+	struct nbox_segment seg = {.struct_size = sizeof(seg),
+				   .rank = rank,
+				   .number = number,
+				   .start_ns = start_ns};
 	size_t i;
+
+	d->now.time_ns = start_ns;
 
 	d->err.text[0] = '\0';
 	for (i = 1; i < d->n; i++) {
@@ -534,8 +592,10 @@ int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double 
 		double new_ns = ns;
 		int r;
 
-		if (!works_on_segments(in))
+		if (!works_on_segments(in) || !delay_scope_has_rank(in, rank) ||
+		    (!(in->flags & NBOX_OVER_TIME) && !when_holds(&in->when, &d->now)))
 			continue;
+		when_window(&in->when, &d->now, &seg.from_ns, &seg.until_ns);
 		r = delay_check_return(in, in->plugin.table.segment(in->model, &seg, ns, &new_ns),
 				       "segment()");
 		if (r == 1)
@@ -544,6 +604,7 @@ int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double 
 			r = delay_check_time(in, new_ns, false, "segment()");
 		if (r < 0)
 			return delay_answer(d, r, err);
+		in->n_used++;
 		ns = new_ns;
 	}
 	*ret_ns = ns;

@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "engine/delay-job.h"
 #include "nbox-delaymodel.h"
+#include "scenario/target.h"
+#include "scenario/when.h"
 #include "topology/topology.h"
 
 struct delay_chain;
@@ -83,10 +85,22 @@ int delay_plan(struct delay_chain *d, const struct nbox_op *op, const struct nbo
 /* One message through all decorators (or, @base_only, none). As above. */
 int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct nbox_message *msg,
 		  bool base_only, struct nbox_delay *ret, struct err *err);
+/* What is asked from now on is of a rank there, and of an op of @c; NULL: of no op, or it is not
+ * known. A chain that is not told has all its what-ifs hold at any time. */
+void delay_set_moment(struct delay_chain *d, const struct moment *at, const struct target_comm *c);
+/* Equal moments for what-ifs on messages: answers that were kept hold among these. */
+uint64_t delay_phase(const struct delay_chain *d);
+bool delay_has_when(const struct delay_chain *d); /* a what-if does not hold at any time, or only
+						   * for some communicators */
+/* The first what-if that counts in steps, by its place in delay_open()'s list; -1: none. */
+long delay_in_steps(const struct delay_chain *d);
+/* The i-th of those that delay_open() was given: answers that it had a part in. */
+uint64_t delay_n_used(const struct delay_chain *d, size_t i);
 /* All decorators' extras, applied in order. */
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
 		bool from_messages, double *ret_extra_ns, struct err *err);
 /* How long world rank @rank takes for its segment @number, which takes its template @ns, with all
- * decorators in order. Return: 0; -EINVAL with the sentence. */
-int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double ns, double *ret_ns,
-		  struct err *err);
+ * decorators in order. @start_ns: when it begins there, in virtual time; the rank's step is that of
+ * the moment. Return: 0; -EINVAL with the sentence. */
+int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double start_ns, double ns,
+		  double *ret_ns, struct err *err);

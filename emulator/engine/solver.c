@@ -23,6 +23,7 @@ struct key {
 	uint32_t has_border;
 	uint64_t bytes, chunk_bytes;
 	uint64_t n_in, n_in_messages, border_hash;
+	uint64_t phase; /* delay_phase() */
 };
 
 struct kept {
@@ -102,7 +103,8 @@ static uint64_t mix(uint64_t h, uint64_t v)
 }
 
 /* All fields are set by assignment to zeroed memory, so that keys compare as bytes. */
-static void key_make(struct key *k, uint32_t comm, const struct sched *s, const struct border *b)
+static void key_make(struct key *k, const struct solver *of, uint32_t comm, const struct sched *s,
+		     const struct border *b)
 {
 	uint32_t i;
 
@@ -119,6 +121,7 @@ static void key_make(struct key *k, uint32_t comm, const struct sched *s, const 
 	k->bytes = s->bytes;
 	k->chunk_bytes = s->chunk_bytes;
 	k->has_border = b != NULL;
+	k->phase = delay_phase(of->delay);
 	k->n_in = b ? b->n_in : 0;
 	k->n_in_messages = b ? b->n_in_messages : 0;
 	for (i = 0; b && i < b->n_in; i++) {
@@ -212,7 +215,7 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 		return solve(sched, s->topology, m, s->delay, border, op_number, 0, ret, err);
 
 	price_init(&p, sched, s->topology, m, s->delay, op_number, err);
-	key_make(&key, comm, sched, border);
+	key_make(&key, s, comm, sched, border);
 	known = find(s, &key);
 	if (known) {
 		r = copy(&known->raw, &t);
@@ -242,7 +245,7 @@ int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 	int r;
 
 	if (delay_is_steady(s->delay)) {
-		key_make(&key, comm, sched, border);
+		key_make(&key, s, comm, sched, border);
 		known = find(s, &key);
 	}
 	if (known && known->ends[is_plain]) {
@@ -322,7 +325,7 @@ int solver_usage(struct solver *s, uint32_t comm, const struct sched *sched,
 	struct key key;
 	int r;
 
-	key_make(&key, comm, sched, NULL);
+	key_make(&key, s, comm, sched, NULL);
 	*ret = find_usage(s, &key);
 	if (*ret)
 		return 0;
@@ -340,6 +343,7 @@ int solver_p2p_usage(struct solver *s, uint32_t comm, const struct p2p_calls *c,
 
 	memset(&key, 0, sizeof(key));
 	key.comm = comm;
+	key.phase = delay_phase(s->delay);
 	key.kind = COLL_SENDRECV;
 	key.n_ranks = c->n_ranks;
 	key.chunk_bytes = c->chunk_bytes;

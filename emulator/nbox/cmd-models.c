@@ -62,6 +62,19 @@ static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *
 	(void)path;
 }
 
+/* Keys that the plug-ins among them have from nbox. */
+static void print_scope(void)
+{
+	puts("  each but fail, link and load, which have keys of their own, takes besides:\n"
+	     "      from=<time or steps>   since when, after the run's first op (default 0s); steps: see --steps\n"
+	     "      for=<time or steps>    for how long (default: to the end)\n"
+	     "      every=<time or steps>  and again so much later, for ever (default: once)\n"
+	     "      op=<kinds>             on these ops alone: allreduce+broadcast (default all)\n"
+	     "      bytes=<from-to>        on ops of that size alone: 1MiB-64MiB, 1MiB- (default any)\n"
+	     "      communicator=<which>   on ops of: world, an axis of the layout, a number of the record (default any)\n"
+	     "      rank=<ranks>, node=<nodes>  of these ranks alone (default all)");
+}
+
 static void print_own(struct listing *l)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
@@ -155,6 +168,8 @@ int cmd_models(int argc, char **argv)
 		l.n_printed = 0;
 		if (delay_list(dirs, print_model, &l, &err) < 0)
 			goto failed;
+		if (l.group == GROUP_WHAT_IFS && l.n_printed)
+			print_scope();
 		if (l.group == GROUP_WHAT_IFS)
 			print_own(&l);
 		n += l.n_printed;

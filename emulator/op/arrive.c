@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "op/moment.h"
 #include "op/p2p.h"
 
 int op_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
@@ -45,23 +46,26 @@ static void take_deps(const char *deps, uint32_t n, struct timeline_dep *ret)
 int post_arrive(struct post *post, const struct wire_arrive *a, const char *list, struct err *err)
 {
 	struct timeline_dep deps[WIRE_DEPS_MAX];
+	int r;
 
 	post->arrive = *a;
 	post->has_arrived = true;
 	post->op->n_arrived++;
 	take_deps(list, a->n_deps, deps);
-	return timelines_arrive(post->op->comm->ops->timelines, post->member->world_rank,
-				&(struct timeline_point){
-					.name = a->name,
-					.time_ns = a->arrive_ns,
-					.call_ns = a->call_ns,
-					.work_ns = a->work_ns,
-					.host = a->host,
-					.deps = deps,
-					.n_deps = a->n_deps,
-					.queue = post->op->comm->number + 1,
-				},
-				&post->node, &post->arrival, err);
+	moment_of_rank(post->op->comm->ops, post->member->world_rank);
+	r = timelines_arrive(post->op->comm->ops->timelines, post->member->world_rank,
+			     &(struct timeline_point){
+				     .name = a->name,
+				     .time_ns = a->arrive_ns,
+				     .call_ns = a->call_ns,
+				     .work_ns = a->work_ns,
+				     .host = a->host,
+				     .deps = deps,
+				     .n_deps = a->n_deps,
+				     .queue = post->op->comm->number + 1,
+			     },
+			     &post->node, &post->arrival, err);
+	return r < 0 ? r : moment_arrived(post, err);
 }
 
 int ops_point(struct ops *ops, uint32_t world_rank, const struct wire_point *p, const char *list,
@@ -70,6 +74,7 @@ int ops_point(struct ops *ops, uint32_t world_rank, const struct wire_point *p, 
 	struct timeline_dep deps[WIRE_DEPS_MAX];
 
 	take_deps(list, p->n_deps, deps);
+	moment_of_rank(ops, world_rank);
 	return timelines_point(ops->timelines, world_rank,
 			       &(struct timeline_point){
 				       .name = p->name,

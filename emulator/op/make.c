@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "base/cleanup.h"
+#include "op/moment.h"
 #include "op/p2p.h"
 #include "op/rule.h"
 
@@ -45,6 +46,7 @@ int run_make(struct op *op, struct pair_post *ready, struct run **ret, struct er
 	run->comm = op->comm;
 	run->number = ready ? op->comm->ops->n_ops++ : op->number;
 	run->turn = run->number + 1;
+	moment_of_op(op);
 	r = ready ? p2p_fill_run(run, ready, err) : fill_collective(run, op, err);
 	if (r == 0)
 		r = rule_apply(run, err);

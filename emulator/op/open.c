@@ -6,10 +6,10 @@
 
 #include "op/contention.h"
 
-static int segment(void *ctx, uint32_t world_rank, uint64_t number, double ns, double *ret_ns,
-		   struct err *err)
+static int segment(void *ctx, uint32_t world_rank, uint64_t number, double start, double ns,
+		   double *ret_ns, struct err *err)
 {
-	return delay_segment(ctx, world_rank, number, ns, ret_ns, err);
+	return delay_segment(ctx, world_rank, number, start, ns, ret_ns, err);
 }
 
 int ops_open(struct ops *ops, struct err *err)
@@ -22,8 +22,11 @@ int ops_open(struct ops *ops, struct err *err)
 
 	if (solver_new(&c->topology, ops->delay, &ops->solver) < 0 || contention_open(ops) < 0 ||
 	    timelines_new(ops->cluster->topology, ops->cluster->real, ops->cluster->n_real,
-			  &what_if, &ops->timelines) < 0)
+			  &what_if, &ops->timelines) < 0 ||
+	    (c->steps.n_ops &&
+	     step_count_new(&c->steps, (uint32_t)ops->cluster->n_real, &ops->steps) < 0))
 		return err_set(err, ENOMEM, "out of memory");
+	ops->has_moments = ops->steps || delay_has_when(ops->delay);
 	return 0;
 }
 
@@ -31,6 +34,7 @@ void ops_close(struct ops *ops)
 {
 	contention_close(ops);
 	timelines_free(ops->timelines);
+	step_count_free(ops->steps);
 	free(ops->ends);
 	solver_free(ops->solver);
 	delay_free(ops->delay);

@@ -12,6 +12,7 @@
 #include "engine/record.h"
 #include "op/contention.h"
 #include "op/image.h"
+#include "op/moment.h"
 #include "op/rule-p2p.h"
 #include "topology/topology.h"
 
@@ -421,6 +422,7 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 	if (!op->rooted || ops->config->exchange != EXCHANGE_NONE ||
 	    op->rooted > op->comm->open->n_started + ROOTED_AHEAD_MAX)
 		return 1;
+	moment_of_op(op);
 	r = solver_solve(ops->solver, op->comm->number, op->sched, &op->comm->members.map, NULL,
 			 op->number, &timing, err);
 	if (r == 0)

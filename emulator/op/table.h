@@ -37,6 +37,7 @@ struct post {
 	struct record_dep *deps; /* owned; arrive.n_deps, for the record; NULL: none is kept */
 	bool has_arrived, is_released, is_done;
 	uint64_t order;             /* of its arrival, in the record */
+	int64_t step;               /* moment.h; -1: before the first */
 	uint64_t n_messages;        /* that crossed the link */
 	struct timeline_node *node; /* held; NULL: not arrived */
 	struct timeline_times arrival, end;

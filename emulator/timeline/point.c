@@ -116,8 +116,8 @@ static int find_times(const struct timeline *t, const struct before *b, double *
 		wait_for(at, n, &b->host->at, b->work);
 	for (uint32_t i = 0; i < n; i++) {
 		double ns = b->segment;
-		int r = is_stretched ? w->segment(w->ctx, t->ranks[i], t->n_segments, b->segment,
-						  &ns, err)
+		int r = is_stretched ? w->segment(w->ctx, t->ranks[i], t->n_segments, at[i],
+						  b->segment, &ns, err)
 				     : 0;
 
 		if (r < 0)

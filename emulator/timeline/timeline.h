@@ -38,11 +38,11 @@
 struct timelines;     /* of a world */
 struct timeline_node; /* a point or an op of a real rank, and of those that it is the template of */
 
-/* How long computation takes that took the template @ns. Return: 0; 1: as long; negative errno with
- * the sentence. */
+/* How long computation takes that took the template @ns, and begins at @start. Return: 0; 1: as
+ * long; negative errno with the sentence. */
 struct timeline_what_if {
-	int (*segment)(void *ctx, uint32_t world_rank, uint64_t number, double ns, double *ret_ns,
-		       struct err *err);
+	int (*segment)(void *ctx, uint32_t world_rank, uint64_t number, double start, double ns,
+		       double *ret_ns, struct err *err);
 	void *ctx;
 };
 

@@ -29,10 +29,10 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int segment(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
-		   struct err *err)
+static int segment(void *ctx, uint32_t rank, uint64_t number, double start, double ns,
+		   double *ret_ns, struct err *err)
 {
-	return delay_segment(ctx, rank, number, ns, ret_ns, err);
+	return delay_segment(ctx, rank, number, start, ns, ret_ns, err);
 }
 
 /* All ranks leave the op a millisecond after they have come: who lags stays behind. */

@@ -61,10 +61,10 @@ static int open_models(const char *dir, struct err *err)
 	return delay_open("none", NULL, what_ifs, n, &world, dirs, h->seed, &g.delay, err);
 }
 
-static int segment(void *ctx, uint32_t world_rank, uint64_t number, double ns, double *ret_ns,
-		   struct err *err)
+static int segment(void *ctx, uint32_t world_rank, uint64_t number, double start, double ns,
+		   double *ret_ns, struct err *err)
 {
-	return delay_segment(ctx, world_rank, number, ns, ret_ns, err);
+	return delay_segment(ctx, world_rank, number, start, ns, ret_ns, err);
 }
 
 static int make_timelines(struct err *err)

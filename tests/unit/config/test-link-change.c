@@ -97,10 +97,13 @@ static void assert_change(const char *text, double lost, double from_ns, double 
 {
 	struct fabric *f = fabric_of("dgx-h100", FABRIC_RAIL, 8);
 	struct link_change c = parsed(text, f);
+	const struct moment start = {.step = -1};
+	double from, until;
 
 	assert_true(fabs(c.lost - lost) < 1e-15);
-	assert_true(c.from_ns == from_ns);
-	assert_true(c.until_ns == until_ns);
+	when_window(&c.when, &start, &from, &until);
+	assert_true(from == from_ns);
+	assert_true(until == until_ns);
 	free(c.links);
 	fabric_free(f);
 }

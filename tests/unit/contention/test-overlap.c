@@ -335,7 +335,9 @@ static void ends_are_those_of_the_slow_model(void **state)
 		struct overlap *o;
 		struct rng r;
 		uint32_t n, n_links, n_loads = 0;
-		double epoch = seed % 3 ? 0 : LATE_NS;
+		double epoch = seed % 3 ? 0 : LATE_NS, froms[4], untils[4];
+		bool is_late = seed % 8 == 1; /* conditions are told when half of the ops are */
+		int places[4], n_told = 0;
 
 		untold_ns = epoch > 0 ? 3 : 1e-2;
 		rng_seed(&r, seed, 0);
@@ -356,11 +358,16 @@ static void ends_are_those_of_the_slow_model(void **state)
 			       until = from + (double)below(&r, 10) * 700;
 
 			conditions[i] = new_condition(&r, n_links, is_loss);
+			froms[i] = epoch + from;
+			untils[i] = epoch + until;
+			places[i] = -1;
 			if (seed % 4 == 0 || until <= from)
 				continue;
+			places[i] = n_told++;
 			assert_int_equal(overlap_condition(o, conditions[i],
 							   is_loss ? RATE_LOSS : RATE_LOAD,
-							   epoch + from, epoch + until),
+							   is_late ? INFINITY : froms[i],
+							   is_late ? INFINITY : untils[i]),
 					 0);
 			if (is_loss)
 				losses[i] = (struct loss){conditions[i], from, until};
@@ -368,6 +375,12 @@ static void ends_are_those_of_the_slow_model(void **state)
 				n_loads += add_loads(ops, n + n_loads, conditions[i], from, until);
 		}
 		for (uint32_t i = 0; i < n; i++) {
+			for (uint32_t k = 0; is_late && i == n / 2 && k < 4; k++)
+				if (places[k] >= 0)
+					assert_int_equal(overlap_change(o, (uint32_t)places[k],
+									froms[k], froms[k],
+									untils[k]),
+							 0);
 			double begin = begin_of(&ops[i], ops, below(&r, 2));
 			const struct overlap_op op = {
 				.usage = ops[i].usage,
@@ -455,6 +468,32 @@ static void what_a_condition_does_to_one_op(void **state)
 	assert_near(alone(RATE_LOAD, 0.5, 1, 0, INFINITY), 1000 / 0.75);
 	assert_near(alone(RATE_LOAD, 1.8, 1, 0, INFINITY), 2000); /* no more than its fair share */
 	assert_near(alone(RATE_LOAD, 9, 3, 0, INFINITY), 4000);   /* three of four shares */
+}
+
+/* Each 400 ns the link is down for 100: an op of 1000 ns from 500 on. */
+static void a_condition_comes_again(void **state)
+{
+	struct usage *u = calloc(1, sizeof(*u) + sizeof(u->links[0]));
+	struct usage *op = calloc(1, sizeof(*op) + sizeof(op->links[0]));
+	const struct overlap_sink sink = {0};
+	struct overlap *o;
+	double later;
+
+	(void)state;
+	assert_true(u && op);
+	*u = (struct usage){.n = 1, .n_refs = 1, .number = 1};
+	u->links[0] = (struct usage_link){.link = 1, .capacity = 2, .bytes = 2, .connections = 1};
+	assert_int_equal(overlap_new(&sink, &o), 0);
+	assert_int_equal(overlap_condition(o, u, RATE_LOSS, 200, 300), 0);
+	overlap_repeat(o, 0, 400);
+	*op = (struct usage){.n = 1, .n_refs = 1, .number = 2};
+	op->links[0] = (struct usage_link){
+		.link = 1, .capacity = 2, .own_bytes = 2000, .bytes = 2000, .connections = 1};
+	assert_int_equal(overlap_alone(o, op, 500, 1000, &later), 0);
+	assert_near(later, 300); /* at 600, 1000 and 1400 */
+	overlap_free(o);
+	usage_unref(u);
+	usage_unref(op);
 }
 
 /* By itself an op may know of links that its usage does not; beside another that is too much for
@@ -596,6 +635,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_are_those_of_the_slow_model),
+		cmocka_unit_test(a_condition_comes_again),
 		cmocka_unit_test(a_set_above_its_link_is_found),
 		cmocka_unit_test(what_a_condition_does_to_one_op),
 		cmocka_unit_test(who_shares_nothing_does_not_move),

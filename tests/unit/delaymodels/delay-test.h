@@ -103,7 +103,7 @@ static inline double test_segment_ns(struct delay_chain *d, uint32_t rank, uint6
 	struct err err = {""};
 	double ret = NAN;
 
-	if (delay_segment(d, rank, number, ns, &ret, &err) != 0)
+	if (delay_segment(d, rank, number, 0, ns, &ret, &err) != 0)
 		fail_msg("%s: %s", delay_describe(d), err.text);
 	return ret;
 }

@@ -206,7 +206,7 @@ static void answers_for_segments_are_checked(void **state)
 		CHAIN d = opened;
 
 		assert_true(delay_has_segments(d));
-		assert_int_equal(delay_segment(d, 3, 0, 5, &ns, &err), -EINVAL);
+		assert_int_equal(delay_segment(d, 3, 0, 0, 5, &ns, &err), -EINVAL);
 		assert_sentence(cases[i].name, &err, cases[i].sentence);
 		assert_true(ns == -3); /* untouched */
 	}
@@ -235,7 +235,7 @@ static void the_list_is_sorted_and_names_what_fails(void **state)
 	assert_int_equal(delay_list(dirs, count_each, &names, &err), 0);
 	assert_string_equal(
 		names,
-		" add alltoall alphabeta const fitted jitter loggp nccl none pinned queue ring sigmoid slow table tree");
+		" add alltoall alphabeta const fitted hang jitter loggp nccl none pinned queue ring sigmoid slow table tree");
 	/* the good plug-ins of a folder are listed; the error names the first bad one */
 	names[0] = '\0';
 	assert_int_equal(delay_list(bad, count_each, &names, &err), -ENOEXEC);

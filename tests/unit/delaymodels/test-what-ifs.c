@@ -599,6 +599,86 @@ static void bad_parameters_are_refused(void **state)
 	}
 }
 
+static double segment_at(struct delay_chain *d, uint32_t rank, double start, double ns)
+{
+	struct err err = {""};
+	double ret = NAN;
+
+	assert_int_equal(delay_segment(d, rank, 0, start, ns, &ret, &err), 0);
+	return ret;
+}
+
+/* Keys that the plug-ins know nothing of. */
+static void any_what_if_may_hold_for_a_time_and_for_some_ops(void **state)
+{
+	const struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 1 << 20),
+			     small = test_op(NBOX_ALLREDUCE, 16, 2, 64);
+	const struct target_comm world = {1, true, ""}, tp = {2, false, "tp"};
+	struct moment at = {.time_ns = 5e9, .step = 7};
+	CHAIN add =
+		test_must_open("none",
+			       "add:delay=1us,from=2s,for=4s,bytes=1KiB-,communicator=world", 0);
+	CHAIN of_rank = test_must_open("none", "add:delay=1us,rank=15", 0);
+	CHAIN of_other = test_must_open("none", "add:delay=1us,node=3", 0);
+	CHAIN in_steps = test_must_open("none", "slow:rank=3,compute=2,from=8steps", 0);
+
+	(void)state;
+	delay_set_moment(add, &at, &world);
+	assert_float_equal(test_extra_ns(add, &op, 0), 1000, 0);
+	assert_float_equal(test_extra_ns(add, &small, 0), 0, 0);
+	delay_set_moment(add, &at, &tp);
+	assert_float_equal(test_extra_ns(add, &op, 0), 0, 0);
+	at.time_ns = 6e9;
+	delay_set_moment(add, &at, &world);
+	assert_float_equal(test_extra_ns(add, &op, 0), 0, 0);
+	assert_int_equal(delay_n_used(add, 0), 1);
+	assert_float_equal(test_extra_ns(of_rank, &op, 0), 1000, 0);
+	assert_float_equal(test_extra_ns(of_other, &op, 0), 0, 0);
+	assert_int_equal(delay_in_steps(in_steps), 0);
+	delay_set_moment(in_steps, &at, NULL);
+	assert_float_equal(segment_at(in_steps, 3, 6e9, 100), 100, 0);
+	at.step = 8;
+	delay_set_moment(in_steps, &at, NULL);
+	assert_float_equal(segment_at(in_steps, 3, 6e9, 100), 200, 0);
+	assert_float_equal(segment_at(in_steps, 4, 6e9, 100), 100, 0);
+}
+
+/* Answers on messages are kept among equal phases only. */
+static void a_phase_is_what_holds_for_messages(void **state)
+{
+	const char *const what_ifs[] = {"add:hop=inter,delay=1us,for=1s",
+					"slow:rank=3,link=2,from=3s", "add:delay=1us,from=3s",
+					NULL};
+	const double times[] = {0, 2e9, 3e9};
+	uint64_t phases[3];
+	CHAIN d = NULL;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(test_open("alphabeta", what_ifs, 0, &d, &err), 0);
+	for (int i = 0; i < 3; i++) {
+		const struct moment at = {.time_ns = times[i]};
+
+		delay_set_moment(d, &at, NULL);
+		phases[i] = delay_phase(d);
+		assert_int_equal(delay_works_on_messages(d), i != 1);
+		assert_int_equal(delay_is_uniform(d), i != 2);
+	}
+	assert_true(phases[0] != phases[1] && phases[1] != phases[2] && phases[0] != phases[2]);
+}
+
+static void who_hangs_goes_on_when_the_time_is_over(void **state)
+{
+	CHAIN d = test_must_open("none", "hang:rank=3,from=10us,for=5us", 0);
+
+	(void)state;
+	assert_float_equal(segment_at(d, 3, 0, 10e3), 10e3, 0);  /* over by then */
+	assert_float_equal(segment_at(d, 3, 8e3, 6e3), 11e3, 0); /* begun before */
+	assert_float_equal(segment_at(d, 3, 12e3, 1e3), 4e3, 0); /* would begin meanwhile */
+	assert_float_equal(segment_at(d, 3, 15e3, 1e3), 1e3, 0); /* after it */
+	assert_float_equal(segment_at(d, 4, 8e3, 6e3), 6e3, 0);  /* another rank */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -621,6 +701,9 @@ int main(void)
 		cmocka_unit_test(a_share_draws_what_its_time_draws),
 		cmocka_unit_test(a_draw_depends_on_seed_op_and_place_only),
 		cmocka_unit_test(no_op_is_shorter_than_nothing),
+		cmocka_unit_test(any_what_if_may_hold_for_a_time_and_for_some_ops),
+		cmocka_unit_test(a_phase_is_what_holds_for_messages),
+		cmocka_unit_test(who_hangs_goes_on_when_the_time_is_over),
 		cmocka_unit_test(bad_parameters_are_refused),
 	};
 

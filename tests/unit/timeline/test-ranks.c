@@ -84,9 +84,10 @@ static void each_template_has_a_timeline_of_its_own(void **state)
 	assert_string_equal(err.text, "rank 3 is not real");
 }
 
-static int all_apart(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
-		     struct err *err)
+static int all_apart(void *ctx, uint32_t rank, uint64_t number, double start, double ns,
+		     double *ret_ns, struct err *err)
 {
+	(void)start;
 	(void)ctx;
 	(void)number;
 	(void)err;

@@ -215,9 +215,10 @@ static void a_real_rank_that_is_slowed_is_held_at_the_gate(void **state)
 	assert_true(ms(point(4, 17, BEFORE_ALL, DEPS(OWN(2), OTHER(3))).time_ns) == 18 - 0.5);
 }
 
-static int fails(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
+static int fails(void *ctx, uint32_t rank, uint64_t number, double start, double ns, double *ret_ns,
 		 struct err *err)
 {
+	(void)start;
 	(void)ctx;
 	(void)number;
 	(void)ns;

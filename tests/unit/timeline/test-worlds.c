@@ -73,11 +73,12 @@ static double stretched(const struct scenario *s, uint32_t rank, uint32_t call, 
 	return fmax(0, ns * s->slow[rank] + more * STEP_NS);
 }
 
-static int segment(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
-		   struct err *err)
+static int segment(void *ctx, uint32_t rank, uint64_t number, double start, double ns,
+		   double *ret_ns, struct err *err)
 {
 	const struct scenario *s = ctx;
 
+	(void)start;
 	(void)number;
 	(void)err;
 	if (s->slow[rank] == 1 && !s->jitter[rank])

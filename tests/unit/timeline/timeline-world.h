@@ -16,9 +16,10 @@ static struct timelines *world;
 static double factor[8]; /* by which computation takes longer, by rank; 0: as long */
 static double jitter_ms[8];
 
-static inline int segment(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
-			  struct err *err)
+static inline int segment(void *ctx, uint32_t rank, uint64_t number, double start, double ns,
+			  double *ret_ns, struct err *err)
 {
+	(void)start;
 	(void)ctx;
 	(void)number;
 	(void)err;
