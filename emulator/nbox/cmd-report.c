@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/plain.h"
 #include "nbox/commands.h"
+#include "nbox/export/trace.h"
 #include "nbox/report/csv.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/load.h"
@@ -18,16 +19,18 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox report [--csv | --points] [--json FILE] [RECORD]\n\n"
+		"usage: nbox report [--csv | --points | --trace FILE] [--json FILE] [RECORD]\n\n"
 		"RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n" LIVE_RUN_TOP
 		"/ counts. Prints the summary of the run; instead, --csv prints every op and --points every point of the real ranks' time;\n"
-		"--json also writes the summary to FILE.\n\n");
+		"--json also writes the summary to FILE.\n\n"
+		"--trace writes the timelines of the real ranks, in virtual time, for ui.perfetto.dev, chrome://tracing and tools of PyTorch's\n"
+		"profiler: FILE.json or FILE.json.gz with all ranks, or, for tools that want one rank a file, FOLDER/.\n\n");
 	csv_help(to);
 	return code;
 }
 
 struct args {
-	const char *word, *json;
+	const char *word, *json, *trace;
 	bool is_csv, is_points;
 };
 
@@ -54,12 +57,14 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 			a->is_csv = true;
 		else if (w.id == FLAG_POINTS)
 			a->is_points = true;
+		else if (w.id == FLAG_TRACE)
+			a->trace = w.value;
 		else
 			a->json = w.value;
 	}
-	return a->is_csv && a->is_points
+	return a->is_csv + a->is_points + (a->trace != NULL) > 1
 		       ? err_set(err, EINVAL,
-				 "either --csv or --points: each is a table of its own")
+				 "one of --csv, --points and --trace at a time: each is printed instead of the summary")
 		       : 0;
 }
 
@@ -82,6 +87,11 @@ static int find_newest(char ret[PATH_MAX], struct err *err)
 	return 0;
 }
 
+static bool is_export(const struct args *a)
+{
+	return a->is_csv || a->is_points || a->trace;
+}
+
 /* Return: 0; negative errno, perhaps with a sentence. */
 static int print_summary(const struct loaded_run *run, const struct args *a, struct err *err)
 {
@@ -92,7 +102,7 @@ static int print_summary(const struct loaded_run *run, const struct args *a, str
 	snprintf(path, sizeof(path), "%s/summary.json", run->dir);
 	if (r == 0 && run->dir[0])
 		report_recall(&rep, path);
-	if (r == 0 && !a->is_csv && !a->is_points) {
+	if (r == 0 && !is_export(a)) {
 		report_print(&rep, stdout);
 		snprintf(path, sizeof(path), "%s", run->dir);
 		if (run->dir[0] && !rep.is_empty)
@@ -119,13 +129,15 @@ int cmd_report(int argc, char **argv)
 		exit_code = 1;
 		r = run_load(a.word, &run, &err);
 	}
-	if (r == 0 && (a.is_csv || a.is_points) && run.info.is_running)
+	if (r == 0 && is_export(&a) && run.info.is_running)
 		fprintf(stderr, "nbox report: " REPORT_UNDER_WAY_TEXT "\n");
 	if (r == 0 && a.is_csv)
 		r = csv_print(&run.rec, stdout);
 	if (r == 0 && a.is_points)
 		csv_print_points(&run.rec, stdout);
-	if (r == 0 && ((!a.is_csv && !a.is_points) || a.json))
+	if (r == 0 && a.trace)
+		r = trace_write(&run.rec, a.trace, &err);
+	if (r == 0 && (!is_export(&a) || a.json))
 		r = print_summary(&run, &a, &err);
 	if (r < 0)
 		fprintf(stderr, "nbox report: %s\n", err.text[0] ? err.text : strerror(-r));
