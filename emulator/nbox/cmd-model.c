@@ -140,12 +140,13 @@ static int eval(const struct request *q, const struct fitted *f, struct err *err
 static int plot(const struct fitted *f, const char *path, struct err *err)
 {
 	FILE *to;
-	int r = file_create(path, &to, err);
+	int r = file_create(path, &to, err), drawn;
 
 	if (r < 0)
 		return r;
-	plot_svg(f, to);
-	return file_finish(to, path, err);
+	drawn = plot_svg(f, to);
+	r = file_finish(to, path, err);
+	return r < 0 ? r : drawn;
 }
 
 int cmd_model(int argc, char **argv)

@@ -52,5 +52,10 @@ char *plain_text(char *text)
 void plain_xml(const char *text, FILE *to)
 {
 	for (; *text; text++)
-		fprintf(to, *text == '<' ? "&lt;" : *text == '&' ? "&amp;" : "%c", *text);
+		fprintf(to,
+			*text == '<'   ? "&lt;"
+			: *text == '&' ? "&amp;"
+			: *text == '"' ? "&quot;"
+				       : "%c",
+			*text);
 }

@@ -8,5 +8,5 @@
 /* Makes @text valid UTF-8 without control characters (tab and line feed are such), in place: each
  * bad byte becomes '?'. Return: @text. */
 char *plain_text(char *text);
-/* As the text of an XML element. */
+/* As the text of an XML or HTML element, or of an attribute in double quotes. */
 void plain_xml(const char *text, FILE *to);

@@ -5,4 +5,4 @@
 
 #include "fitted/fitted-file.h"
 
-void plot_svg(const struct fitted *f, FILE *to);
+int plot_svg(const struct fitted *f, FILE *to); /* 0; -ENOMEM */

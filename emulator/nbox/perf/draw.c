@@ -1,12 +1,15 @@
 /* See draw.h. */
 #include "nbox/perf/draw.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "base/cleanup.h"
 #include "base/units.h"
+#include "nbox/draw/chart.h"
 
 #define COLUMNS 64
 #define LINES 12
@@ -92,105 +95,109 @@ void perf_draw_text(const struct perf_rows *r, FILE *to)
 
 /* --- SVG -------------------------------------------------------------------------- */
 
-#define WIDTH 720.0
-#define HEIGHT 220.0
-#define LEFT 80.0
+#define WIDTH 800.0
+#define PANEL 250.0
 
-struct panel {
-	double top, low, high; /* of the picture; logarithms */
+/* What the charts show, a value a size. */
+struct columns {
+	double *bytes, *time, *bound, *busbw; /* owned by @bytes; us, GB/s */
+	struct chart_tick *ticks;             /* owned */
+	struct chart_mark *marks;             /* owned, with their texts */
+	char (*texts)[48];
+	size_t n_ticks, n_marks;
 };
 
-static double down(const struct panel *p, double v)
+static void columns_deinit(struct columns *c)
 {
-	return p->top + HEIGHT * (p->high - log(v)) / (p->high - p->low);
-}
-
-static void line_svg(const struct perf_rows *r, enum curve curve, const struct panel *p,
-		     const char *style, FILE *to)
-{
-	fprintf(to, "<polyline fill=\"none\" %s points=\"", style);
-	for (size_t i = 0; i < r->n; i++) {
-		double v = value(&r->rows[i], curve);
-
-		if (v > 0)
-			fprintf(to, "%.1f,%.1f ", LEFT + WIDTH * across(r, i), down(p, v));
-	}
-	fprintf(to, "\"/>\n");
-}
-
-/* A line and a number at each power of ten. */
-static void scale_svg(const struct panel *p, const char *what, double unit, FILE *to)
-{
-	fprintf(to,
-		"<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" fill=\"none\" stroke=\"#888\"/>\n"
-		"<text x=\"%.0f\" y=\"%.0f\" font-weight=\"bold\">%s</text>\n",
-		LEFT, p->top, WIDTH, HEIGHT, LEFT + 8, p->top + 18, what);
-	for (double d = floor(log10(exp(p->low) / unit)); d < 19; d++) {
-		double v = pow(10, d) * unit;
-
-		if (log(v) < p->low || log(v) > p->high)
-			continue;
-		fprintf(to,
-			"<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
-			"<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-			LEFT, LEFT + WIDTH, down(p, v), down(p, v), LEFT - 6, down(p, v) + 4,
-			v / unit);
-	}
+	free(c->bytes);
+	free(c->ticks);
+	free(c->marks);
+	free(c->texts);
 }
 
 /* Where a plan's algorithm or protocol is another than one size before. */
-static void choices_svg(const struct perf_rows *r, const struct panel *p, FILE *to)
+static void mark_choices(const struct perf_rows *r, struct columns *c)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const struct nbox_plan *now = &r->rows[i].answer.plan;
 		const struct nbox_plan *before = i ? &r->rows[i - 1].answer.plan : NULL;
-		double x = LEFT + WIDTH * across(r, i), end = p->top + HEIGHT;
-		bool is_right = across(r, i) > 0.85; /* the words stand before it */
 
 		if (!now->n_lanes ||
 		    (before && before->algo == now->algo && before->proto == now->proto))
 			continue;
-		fprintf(to,
-			"<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.0f\" y2=\"%.0f\" stroke=\"#c60\" "
-			"stroke-dasharray=\"1 3\"/><text x=\"%.1f\" y=\"%.0f\" "
-			"text-anchor=\"%s\" fill=\"#c60\">%s %s</text>\n",
-			x, x, p->top, end, is_right ? x - 4 : x + 4, end - 8,
-			is_right ? "end" : "start", ask_algo_name(now->algo),
-			ask_proto_name(now->proto));
+		snprintf(c->texts[c->n_marks], sizeof(c->texts[0]), "%s %s",
+			 ask_algo_name(now->algo), ask_proto_name(now->proto));
+		c->marks[c->n_marks] = (struct chart_mark){c->bytes[i], c->texts[c->n_marks]};
+		c->n_marks++;
 	}
 }
 
-static void bytes_svg(const struct perf_rows *r, double y, FILE *to)
+static int columns_of(const struct perf_rows *r, struct columns *c)
 {
-	size_t step = r->n / 8 + 1;
-	char text[32];
-
-	for (size_t i = 0; i < r->n; i += step)
-		fprintf(to, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%s</text>\n",
-			LEFT + WIDTH * across(r, i), y,
-			units_print_bytes(r->rows[i].bytes, text, sizeof(text)));
+	c->bytes = calloc(4 * r->n, sizeof(*c->bytes));
+	c->ticks = calloc(r->n, sizeof(*c->ticks));
+	c->marks = calloc(r->n, sizeof(*c->marks));
+	c->texts = calloc(r->n, sizeof(*c->texts));
+	if (!c->bytes || !c->ticks || !c->marks || !c->texts)
+		return -ENOMEM;
+	c->time = c->bytes + r->n;
+	c->bound = c->time + r->n;
+	c->busbw = c->bound + r->n;
+	for (size_t i = 0; i < r->n; i++) {
+		c->bytes[i] = (double)r->rows[i].bytes + 1; /* 0 bytes have a place, too */
+		c->time[i] = value(&r->rows[i], CURVE_TIME) / 1e3;
+		c->bound[i] = value(&r->rows[i], CURVE_BOUND) / 1e3;
+		c->busbw[i] = value(&r->rows[i], CURVE_BUSBW);
+		if (i % (r->n / 10 + 1))
+			continue;
+		c->ticks[c->n_ticks].at = c->bytes[i];
+		units_print_bytes(r->rows[i].bytes, c->ticks[c->n_ticks].text,
+				  sizeof(c->ticks[0].text));
+		c->n_ticks++;
+	}
+	mark_choices(r, c);
+	return 0;
 }
 
-void perf_draw_svg(const struct perf_rows *r, const char *title, FILE *to)
+int perf_draw_svg(const struct perf_rows *r, const char *title, FILE *to)
 {
-	struct panel times = {40, INFINITY, -INFINITY}, rates = {290, INFINITY, -INFINITY};
+	CLEANUP(columns_deinit) struct columns c = {0};
+	int made = columns_of(r, &c);
+	const struct chart_series times[] = {{.name = "bound",
+					      .role = SVG_SOFT,
+					      .look = CHART_LINE | CHART_DASHED,
+					      .n = r->n,
+					      .x = c.bytes,
+					      .y = c.bound},
+					     {.name = "modelled",
+					      .role = SVG_SERIES_1,
+					      .look = CHART_LINE,
+					      .n = r->n,
+					      .x = c.bytes,
+					      .y = c.time}};
+	const struct chart_series rates[] = {
+		{.role = SVG_SERIES_1, .look = CHART_LINE, .n = r->n, .x = c.bytes, .y = c.busbw}};
+	const struct chart_axis bytes = {.label = "size",
+					 .is_log = true,
+					 .ticks = c.ticks,
+					 .n_ticks = c.n_ticks};
+	const struct chart upper = {.x = bytes,
+				    .y = {.label = "time (us)", .is_log = true},
+				    .series = times,
+				    .n_series = 2,
+				    .marks = c.marks,
+				    .n_marks = c.n_marks},
+			   lower = {.x = bytes,
+				    .y = {.label = "bus bandwidth (GB/s)", .is_log = true},
+				    .series = rates,
+				    .n_series = 1};
 
-	fprintf(to,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"830\" height=\"550\" "
-		"font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" "
-		"fill=\"white\"/>\n<text x=\"80\" y=\"24\">");
-	plain_xml(title, to);
-	fprintf(to, "</text>\n");
-	if (r->n > 1 && time_range(r, &times.low, &times.high)) {
-		scale_svg(&times, "time (us); dashed: the bound", 1e3, to);
-		choices_svg(r, &times, to);
-		line_svg(r, CURVE_BOUND, &times, "stroke=\"#888\" stroke-dasharray=\"5 4\"", to);
-		line_svg(r, CURVE_TIME, &times, "stroke=\"#06c\" stroke-width=\"2\"", to);
-	}
-	if (r->n > 1 && range(r, CURVE_BUSBW, &rates.low, &rates.high)) {
-		scale_svg(&rates, "bus bandwidth (GB/s)", 1, to);
-		line_svg(r, CURVE_BUSBW, &rates, "stroke=\"#06c\" stroke-width=\"2\"", to);
-		bytes_svg(r, 528, to);
-	}
-	fprintf(to, "</svg>\n");
+	if (made < 0)
+		return made;
+	svg_begin(to, SVG_ALONE, WIDTH, 40 + 2 * PANEL, title);
+	svg_print(to, 10, 22, SVG_START | SVG_BOLD, SVG_INK, "%s", title);
+	chart_draw(&upper, to, 5, 34, WIDTH - 10, PANEL);
+	chart_draw(&lower, to, 5, 34 + PANEL, WIDTH - 10, PANEL);
+	svg_end(to);
+	return 0;
 }

@@ -80,16 +80,16 @@ static int write_svg(const struct modelled *m, struct err *err)
 {
 	char title[640], model[512], world[64];
 	FILE *f;
-	int r = file_create(m->svg, &f, err);
+	int r = file_create(m->svg, &f, err), drawn;
 
 	if (r < 0)
 		return err_prefix(err, r, "--svg");
 	snprintf(title, sizeof(title), "%s, %s, %s", coll_kind_name(m->kind),
 		 topology_print(&m->config->topology, world, sizeof(world)),
 		 config_model(m->config, model, sizeof(model)));
-	perf_draw_svg(&m->rows, title, f);
+	drawn = perf_draw_svg(&m->rows, title, f);
 	r = file_finish(f, m->svg, err);
-	return r < 0 ? err_prefix(err, r, "--svg") : 0;
+	return r < 0 ? err_prefix(err, r, "--svg") : drawn;
 }
 
 struct sentences {

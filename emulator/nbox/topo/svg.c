@@ -1,11 +1,10 @@
 /* The fabric as a picture: spines, leaves, nodes with NICs, GPUs and what joins these. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include "base/plain.h"
 #include "fabric/leaf.h"
 #include "fabric/link-number.h"
+#include "nbox/draw/svg.h"
 #include "nbox/topo/fold.h"
 #include "nbox/topo/topo.h"
 #include "nbox/topo/words.h"
@@ -30,49 +29,14 @@ struct picture {
 	const struct fabric *f;
 	FILE *to;
 	struct topo_fold fold;
+	enum svg_place place;
 	double width;
 };
 
-static const char *rail_color(uint32_t i)
+static enum svg_role rail_role(uint32_t i)
 {
-	static const char *const colors[] = {"#1f77b4", "#d95f02", "#1b9e77", "#c0297f",
-					     "#6a51a3", "#8c6d31", "#5b8c2a", "#555555"};
-
-	return colors[i % 8];
+	return SVG_SERIES_1 + i % 8;
 }
-
-static void label(struct picture *p, double x, double y, const char *style, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
-static void label(struct picture *p, double x, double y, const char *style, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	fprintf(p->to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
-	plain_xml(text, p->to);
-	fputs("</text>\n", p->to);
-}
-
-static void box(struct picture *p, double x, double y, double w, double h, const char *style)
-{
-	fprintf(p->to, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\" %s/>\n",
-		x, y, w, h, style);
-}
-
-static void wire(struct picture *p, double x, double y, double to_x, double to_y, const char *color,
-		 double width)
-{
-	fprintf(p->to,
-		"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
-		"stroke-width=\"%.1f\"/>\n",
-		x, y, to_x, to_y, color, width);
-}
-
-#define MIDDLE "text-anchor=\"middle\""
-#define SMALL "text-anchor=\"middle\" font-size=\"11\" fill=\"#444\""
 
 static uint32_t gpus_shown(const struct fabric *f)
 {
@@ -119,9 +83,11 @@ static void draw_gpus(struct picture *p, double x)
 		bool is_rest = i + 1 == shown && n > shown;
 		double at = x + 8 + i * step;
 
-		box(p, at + 2, GPU_Y, step - 4, BAR, "fill=\"#76b900\" stroke=\"#4b7500\"");
-		label(p, at + step / 2, GPU_Y + 16, SMALL, is_rest ? "..." : "%u", i);
-		wire(p, at + step / 2, GPU_Y + BAR, at + step / 2, BUS_Y, "#4b7500", 1.5);
+		svg_thing(p->to, at + 2, GPU_Y, step - 4, BAR, SVG_GPU);
+		svg_print(p->to, at + step / 2, GPU_Y + 16, SVG_MIDDLE, SVG_SOFT,
+			  is_rest ? "..." : "%u", i);
+		svg_line(p->to, at + step / 2, GPU_Y + BAR, at + step / 2, BUS_Y, SVG_SOFT,
+			 SVG_THIN);
 	}
 }
 
@@ -141,12 +107,11 @@ static void draw_nics(struct picture *p, const struct topo_unit *u, double x)
 
 		if (c->nic_gpu[i] < shown) {
 			gpu = x + 8 + (c->nic_gpu[i] + 0.5) * (w - 16) / shown;
-			wire(p, at, NIC_Y + BAR, gpu, GPU_Y, "#999", 1);
+			svg_line(p->to, at, NIC_Y + BAR, gpu, GPU_Y, SVG_SOFT, SVG_THIN);
 		}
-		box(p, at - side / 2, NIC_Y, side, BAR,
-		    is_changed ? "fill=\"#ffb3b3\" stroke=\"#c00\" stroke-width=\"2\""
-			       : "fill=\"#cfe2f3\" stroke=\"#3d6d99\"");
-		label(p, at, NIC_Y + 16, SMALL, "%u", i);
+		svg_thing(p->to, at - side / 2, NIC_Y, side, BAR, is_changed ? SVG_BAD : SVG_NIC);
+		svg_print(p->to, at, NIC_Y + 16, SVG_MIDDLE, is_changed ? SVG_PAPER : SVG_SOFT,
+			  "%u", i);
 	}
 }
 
@@ -157,21 +122,23 @@ static void draw_captions(struct picture *p, const struct topo_unit *u, double x
 	char text[96], rate[32];
 
 	if (u->n_equal > 1 && u->n_nodes > 1)
-		label(p, middle, y, MIDDLE " font-weight=\"bold\"", "%u domains of %u nodes",
-		      u->n_equal, u->n_nodes);
+		svg_print(p->to, middle, y, SVG_MIDDLE | SVG_BOLD, SVG_INK,
+			  "%u domains of %u nodes", u->n_equal, u->n_nodes);
 	else
-		label(p, middle, y, MIDDLE " font-weight=\"bold\"", "%s",
-		      topo_nodes(u->first, u->n_nodes * u->n_equal, text, sizeof(text)));
+		svg_print(p->to, middle, y, SVG_MIDDLE | SVG_BOLD, SVG_INK, "%s",
+			  topo_nodes(u->first, u->n_nodes * u->n_equal, text, sizeof(text)));
 	if (u->n_nodes > 1)
-		label(p, middle, y + 16, SMALL, "%u nodes of %u x %s on one NVLink", u->n_nodes,
-		      p->f->gpus_per_node, c->gpu[0] ? c->gpu : "GPU");
+		svg_print(p->to, middle, y + 16, SVG_MIDDLE, SVG_SOFT,
+			  "%u nodes of %u x %s on one NVLink", u->n_nodes, p->f->gpus_per_node,
+			  c->gpu[0] ? c->gpu : "GPU");
 	else
-		label(p, middle, y + 16, SMALL, "%s%u x %s", u->n_equal > 1 ? "each " : "",
-		      p->f->gpus_per_node, c->gpu[0] ? c->gpu : "GPU");
-	label(p, middle, y + 31, SMALL, "%u x %s %s", c->n_nics,
-	      topo_bits(c->nic_bytes_per_ns, rate, sizeof(rate)), topo_nic(c->nic));
+		svg_print(p->to, middle, y + 16, SVG_MIDDLE, SVG_SOFT, "%s%u x %s",
+			  u->n_equal > 1 ? "each " : "", p->f->gpus_per_node,
+			  c->gpu[0] ? c->gpu : "GPU");
+	svg_print(p->to, middle, y + 31, SVG_MIDDLE, SVG_SOFT, "%u x %s %s", c->n_nics,
+		  topo_bits(c->nic_bytes_per_ns, rate, sizeof(rate)), topo_nic(c->nic));
 	if (p->f->n_classes > 1)
-		label(p, middle, y + 46, SMALL, "class %s", c->name);
+		svg_print(p->to, middle, y + 46, SVG_MIDDLE, SVG_SOFT, "class %s", c->name);
 }
 
 static void draw_unit(struct picture *p, const struct topo_unit *u, double x, uint32_t n_rows)
@@ -181,15 +148,13 @@ static void draw_unit(struct picture *p, const struct topo_unit *u, double x, ui
 	char rate[32];
 
 	for (int i = u->n_equal * u->n_nodes * n_rows > 1 ? 2 : 0; i > 0; i--)
-		box(p, x + 4.0 * i, NODE_Y + 4.0 * i, w, NODE_HEIGHT,
-		    "fill=\"#f4f4f4\" stroke=\"#999\"");
-	box(p, x, NODE_Y, w, NODE_HEIGHT,
-	    u->changes ? "fill=\"#fff7f7\" stroke=\"#c00\"" : "fill=\"#fcfcfc\" stroke=\"#555\"");
+		svg_thing(p->to, x + 4.0 * i, NODE_Y + 4.0 * i, w, NODE_HEIGHT, SVG_NODE);
+	svg_thing(p->to, x, NODE_Y, w, NODE_HEIGHT, SVG_NODE);
 	draw_nics(p, u, x);
 	draw_gpus(p, x);
-	box(p, x + 8, BUS_Y, w - 16, BAR, "fill=\"#d9ead3\" stroke=\"#4b7500\"");
-	label(p, x + w / 2, BUS_Y + 16, SMALL, "%s %s", topo_intra(c),
-	      topo_rate(c->gpu_bytes_per_ns, rate, sizeof(rate)));
+	svg_thing(p->to, x + 8, BUS_Y, w - 16, BAR, SVG_GPU);
+	svg_print(p->to, x + w / 2, BUS_Y + 16, SVG_MIDDLE, SVG_SOFT, "%s %s", topo_intra(c),
+		  topo_rate(c->gpu_bytes_per_ns, rate, sizeof(rate)));
 	draw_captions(p, u, x);
 }
 
@@ -208,12 +173,13 @@ static void draw_leaves(struct picture *p, const struct topo_row *row, double x)
 		double side = n > 1 ? (w - 6 < 60 ? w - 6 : 60) : w, at = leaf_x(p, row, x, i);
 		uint32_t number = row->row * n + i;
 
-		box(p, at - side / 2, LEAF_Y, side, BAR, "fill=\"#fff2cc\" stroke=\"#b8860b\"");
-		label(p, at, LEAF_Y + 16, SMALL, "%s%u", side < 40 ? "" : topo_leaf(p->f), number);
+		svg_thing(p->to, at - side / 2, LEAF_Y, side, BAR, SVG_LEAF);
+		svg_print(p->to, at, LEAF_Y + 16, SVG_MIDDLE, SVG_SOFT, "%s%u",
+			  side < 40 ? "" : topo_leaf(p->f), number);
 	}
 	if (row->n_equal > 1)
-		label(p, x + row_width(p, row) / 2 + 8, LEAF_Y - 8,
-		      "font-size=\"11\" fill=\"#444\"", "one of %u alike", row->n_equal);
+		svg_print(p->to, x + row_width(p, row) / 2 + 8, LEAF_Y - 8, SVG_START, SVG_SOFT,
+			  "one of %u alike", row->n_equal);
 }
 
 /* From each NIC to its leaf, in the color of the rail; where there is one leaf, a wire a node. */
@@ -228,9 +194,9 @@ static void draw_wires(struct picture *p, const struct topo_row *row, double x)
 		double unit_x = x + (double)k * (w + GAP);
 
 		for (uint32_t i = 0; i < n; i++)
-			wire(p, nic_x(unit_x, w, i, n), NIC_Y,
-			     rails > 1 ? leaf_x(p, row, x, i) : nic_x(unit_x, w, i, n),
-			     LEAF_Y + BAR, rail_color(rails > 1 ? i : 7), 1.5);
+			svg_line(p->to, nic_x(unit_x, w, i, n), NIC_Y,
+				 rails > 1 ? leaf_x(p, row, x, i) : nic_x(unit_x, w, i, n),
+				 LEAF_Y + BAR, rail_role(rails > 1 ? i : 7), SVG_THIN);
 	}
 }
 
@@ -247,7 +213,7 @@ static void label_cables(struct picture *p)
 					 topo_rate(f->cables[i].bytes_per_ns, rate, sizeof(rate)));
 	if (n < f->n_cables)
 		snprintf(text + used, sizeof(text) - used, " and %zu more cables", f->n_cables - n);
-	label(p, p->width / 2, SPINE_Y + 16, SMALL, "%s", text);
+	svg_print(p->to, p->width / 2, SPINE_Y + 16, SVG_MIDDLE, SVG_SOFT, "%s", text);
 }
 
 static void draw_spine(struct picture *p)
@@ -264,19 +230,20 @@ static void draw_spine(struct picture *p)
 
 	if (!has_spine && !is_cabled)
 		return;
-	box(p, LEFT, SPINE_Y, p->width - 2 * LEFT, BAR, "fill=\"#f9e0c7\" stroke=\"#b86b0b\"");
+	svg_thing(p->to, LEFT, SPINE_Y, p->width - 2 * LEFT, BAR, SVG_SPINE);
 	if (is_cabled)
 		label_cables(p);
 	else
-		label(p, p->width / 2, SPINE_Y + 16, SMALL, "%s: oversubscription %g, bisection %s",
-		      what, f->network.oversubscription, topo_rate(half, rate, sizeof(rate)));
+		svg_print(p->to, p->width / 2, SPINE_Y + 16, SVG_MIDDLE, SVG_SOFT,
+			  "%s: oversubscription %g, bisection %s", what,
+			  f->network.oversubscription, topo_rate(half, rate, sizeof(rate)));
 	for (size_t k = 0; k < p->fold.n_rows; k++) {
 		const struct topo_row *row = &p->fold.rows[k];
 
 		for (uint32_t i = 0; i < leaf_rails(f); i++) {
 			double at = leaf_x(p, row, x, i);
 
-			wire(p, at, LEAF_Y, at, SPINE_Y + BAR, "#b86b0b", 2);
+			svg_line(p->to, at, LEAF_Y, at, SPINE_Y + BAR, SVG_SOFT, SVG_THICK);
 		}
 		x += row_width(p, row) + GAP;
 	}
@@ -289,9 +256,9 @@ static void draw_changes(struct picture *p, double y)
 	for (size_t i = 0; i < f->n_changes && i < 4; i++) {
 		char text[128];
 
-		label(p, LEFT, y + 16.0 * (double)i, "fill=\"#c00\" font-size=\"12\"", "%s%s",
-		      topo_change(f, i, text, sizeof(text)),
-		      i == 3 && f->n_changes > 4 ? ", and more" : "");
+		svg_print(p->to, LEFT, y + 16.0 * (double)i, SVG_START, SVG_BAD, "%s%s",
+			  topo_change(f, i, text, sizeof(text)),
+			  i == 3 && f->n_changes > 4 ? ", and more" : "");
 	}
 }
 
@@ -301,14 +268,10 @@ static void draw_page(struct picture *p)
 	double y = NODE_Y + NODE_HEIGHT + 88, height = y + (f->n_changes ? 74 : 10), x = LEFT;
 	char text[192];
 
-	fprintf(p->to,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-		"width=\"%.0f\" height=\"%.0f\" font-family=\"sans-serif\" font-size=\"13\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-		p->width, height, p->width, height);
-	label(p, LEFT, 26, "font-size=\"17\" font-weight=\"bold\"", "%s: %u x %u GPUs", f->name,
-	      f->n_nodes, f->gpus_per_node);
-	label(p, LEFT, 46, "fill=\"#444\"", "%s", topo_network(f, text, sizeof(text)));
+	svg_begin(p->to, p->place, p->width, height, f->name);
+	svg_print(p->to, LEFT, 26, SVG_BOLD | SVG_LARGE, SVG_INK, "%s: %u x %u GPUs", f->name,
+		  f->n_nodes, f->gpus_per_node);
+	svg_print(p->to, LEFT, 46, SVG_START, SVG_SOFT, "%s", topo_network(f, text, sizeof(text)));
 	draw_spine(p);
 	for (size_t i = 0; i < p->fold.n_rows; i++) {
 		const struct topo_row *row = &p->fold.rows[i];
@@ -321,15 +284,15 @@ static void draw_page(struct picture *p)
 		}
 	}
 	if (p->fold.n_left_out)
-		label(p, LEFT, y - 16, "fill=\"#444\"", "%u more nodes are not drawn",
-		      p->fold.n_left_out);
+		svg_print(p->to, LEFT, y - 16, SVG_START, SVG_SOFT, "%u more nodes are not drawn",
+			  p->fold.n_left_out);
 	draw_changes(p, y);
-	fputs("</svg>\n", p->to);
+	svg_end(p->to);
 }
 
-int topo_draw_svg(const struct fabric *f, FILE *to)
+int topo_draw(const struct fabric *f, enum svg_place place, FILE *to)
 {
-	struct picture p = {.f = f, .to = to, .width = 2 * LEFT - GAP};
+	struct picture p = {.f = f, .to = to, .place = place, .width = 2 * LEFT - GAP};
 	int r = topo_fold(f, &p.fold);
 
 	if (r < 0)
@@ -340,4 +303,9 @@ int topo_draw_svg(const struct fabric *f, FILE *to)
 	draw_page(&p);
 	topo_fold_deinit(&p.fold);
 	return 0;
+}
+
+int topo_draw_svg(const struct fabric *f, FILE *to)
+{
+	return topo_draw(f, SVG_ALONE, to);
 }
