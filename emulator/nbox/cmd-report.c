@@ -1,15 +1,17 @@
-/* nbox report: what a record says, again: the summary, JSON, or every op or point as
- * CSV. */
+/* nbox report: what a record says, again: the summary, JSON, every op or point as CSV, a
+ * page. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/options.h"
 #include "base/plain.h"
 #include "nbox/commands.h"
 #include "nbox/export/trace.h"
+#include "nbox/page/page.h"
 #include "nbox/report/csv.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/load.h"
@@ -19,20 +21,76 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox report [--csv | --points | --trace FILE] [--json FILE] [RECORD]\n\n"
+		"usage: nbox report [--csv | --points | --trace FILE] [--json FILE] [RECORD]\n"
+		"       nbox report --format html|svg|png|md [--out FILE] [RECORD...]\n\n"
 		"RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n" LIVE_RUN_TOP
 		"/ counts. Prints the summary of the run; instead, --csv prints every op and --points every point of the real ranks' time;\n"
 		"--json also writes the summary to FILE.\n\n"
 		"--trace writes the timelines of the real ranks, in virtual time, for ui.perfetto.dev, chrome://tracing and tools of PyTorch's\n"
-		"profiler: FILE.json or FILE.json.gz with all ranks, or, for tools that want one rank a file, FOLDER/.\n\n");
+		"profiler: FILE.json or FILE.json.gz with all ranks, or, for tools that want one rank a file, FOLDER/.\n\n"
+		"--format html is one page, without other files: figures, charts, a timeline, where each figure comes from. Of several runs it has\n"
+		"curves of the iteration's time over the setting in which they differ. svg, png: the main picture. md: the text for a pull request.\n"
+		"It goes to FILE, else to the standard output.\n\n");
 	csv_help(to);
 	return code;
 }
 
+#define RUNS_MAX 256
+
 struct args {
-	const char *word, *json, *trace;
+	const char *words[RUNS_MAX];
+	size_t n;
+	const char *json, *out, *trace;
+	enum page_format format;
 	bool is_csv, is_points;
 };
+
+static const char *const format_names[] = {[PAGE_TEXT] = "text",
+					   [PAGE_HTML] = "html",
+					   [PAGE_SVG] = "svg",
+					   [PAGE_PNG] = "png",
+					   [PAGE_MD] = "md"};
+
+/* Return: 0; -EINVAL with the sentence. */
+static int take_format(struct args *a, const char *word, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(format_names); i++)
+		if (strcmp(word, format_names[i]) == 0) {
+			a->format = (enum page_format)i;
+			return 0;
+		}
+	return err_set(err, EINVAL, "--format '%s': html, svg, png, md or text", word);
+}
+
+static bool is_export(const struct args *a)
+{
+	return a->is_csv || a->is_points || a->trace;
+}
+
+/* What does not go together. Return: 0; -EINVAL with the sentence. */
+static int check(const struct args *a, struct err *err)
+{
+	if (a->is_csv + a->is_points + (a->trace != NULL) > 1)
+		return err_set(
+			err, EINVAL,
+			"one of --csv, --points and --trace at a time: each is printed instead of the summary");
+	if (a->format == PAGE_TEXT && a->out)
+		return err_set(err, EINVAL, "--out %s: of --format html, svg, png or md", a->out);
+	if (a->format == PAGE_TEXT && a->n > 1)
+		return err_set(
+			err, EINVAL,
+			"one run at a time: '%s' and '%s'; several with --format html, svg, png or md",
+			a->words[0], a->words[1]);
+	if (a->format != PAGE_TEXT && (is_export(a) || a->json))
+		return err_set(err, EINVAL,
+			       "--format %s: without --csv, --points, --trace and --json",
+			       format_names[a->format]);
+	if (a->format != PAGE_TEXT && a->format != PAGE_MD && !a->out && isatty(STDOUT_FILENO))
+		return err_set(err, EINVAL,
+			       "--format %s is nothing for a terminal: where to? --out FILE",
+			       format_names[a->format]);
+	return 0;
+}
 
 /* Return: 0; 1 help was given; -EINVAL with the sentence. */
 static int parse(int argc, char **argv, struct args *a, struct err *err)
@@ -44,15 +102,18 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 		r = option_take(COMMAND_REPORT, argc, argv, &i, &w, err);
 		if (r < 0)
 			return r;
-		if (r == OPTION_NONE && a->word)
-			return err_set(err, EINVAL, "one run at a time: '%s' and '%s'", a->word,
-				       argv[i]);
+		if (r == OPTION_NONE && a->n == RUNS_MAX)
+			return err_set(err, EINVAL, "more than %d runs", RUNS_MAX);
 		if (r == 0 && w.id == FLAG_HELP)
 			return usage(stdout, 1);
 		if (r == 0 && w.id == FLAG_JSON && a->json)
 			return err_set(err, EINVAL, "--json is given a second time");
 		if (r == OPTION_NONE)
-			a->word = argv[i++];
+			a->words[a->n++] = argv[i++];
+		else if (w.id == FLAG_FORMAT)
+			r = take_format(a, w.value, err);
+		else if (w.id == FLAG_REPORT_OUT)
+			a->out = w.value;
 		else if (w.id == FLAG_CSV)
 			a->is_csv = true;
 		else if (w.id == FLAG_POINTS)
@@ -61,11 +122,10 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 			a->trace = w.value;
 		else
 			a->json = w.value;
+		if (r < 0)
+			return r;
 	}
-	return a->is_csv + a->is_points + (a->trace != NULL) > 1
-		       ? err_set(err, EINVAL,
-				 "one of --csv, --points and --trace at a time: each is printed instead of the summary")
-		       : 0;
+	return check(a, err);
 }
 
 /* The newest run here. Return: 0, @ret has its directory; negative errno with the sentence. */
@@ -87,11 +147,6 @@ static int find_newest(char ret[PATH_MAX], struct err *err)
 	return 0;
 }
 
-static bool is_export(const struct args *a)
-{
-	return a->is_csv || a->is_points || a->trace;
-}
-
 /* Return: 0; negative errno, perhaps with a sentence. */
 static int print_summary(const struct loaded_run *run, const struct args *a, struct err *err)
 {
@@ -111,24 +166,32 @@ static int print_summary(const struct loaded_run *run, const struct args *a, str
 	return r == 0 && a->json ? report_write_json(&rep, -1, a->json, err) : r;
 }
 
+static int end(int r, int exit_code, const struct err *err)
+{
+	if (r < 0)
+		fprintf(stderr, "nbox report: %s\n", err->text[0] ? err->text : strerror(-r));
+	return r < 0 ? exit_code : 0;
+}
+
 int cmd_report(int argc, char **argv)
 {
 	CLEANUP(loaded_run_deinit) struct loaded_run run = {0};
-	struct args a = {.word = NULL};
+	struct args a = {.json = NULL};
 	char newest[PATH_MAX];
 	struct err err = {""};
 	int r = parse(argc, argv, &a, &err), exit_code = 2;
 
 	if (r == 1)
 		return 0;
-	if (r == 0 && !a.word) {
+	if (r == 0 && !a.n) {
 		r = find_newest(newest, &err);
-		a.word = newest;
+		a.words[a.n++] = newest;
 	}
-	if (r == 0) {
-		exit_code = 1;
-		r = run_load(a.word, &run, &err);
-	}
+	exit_code = r == 0 ? 1 : exit_code;
+	if (r == 0 && a.format != PAGE_TEXT)
+		return end(page_write(a.words, a.n, a.format, a.out ? a.out : "-", &err), 1, &err);
+	if (r == 0)
+		r = run_load(a.words[0], &run, &err);
 	if (r == 0 && is_export(&a) && run.info.is_running)
 		fprintf(stderr, "nbox report: " REPORT_UNDER_WAY_TEXT "\n");
 	if (r == 0 && a.is_csv)
@@ -139,7 +202,5 @@ int cmd_report(int argc, char **argv)
 		r = trace_write(&run.rec, a.trace, &err);
 	if (r == 0 && (!is_export(&a) || a.json))
 		r = print_summary(&run, &a, &err);
-	if (r < 0)
-		fprintf(stderr, "nbox report: %s\n", err.text[0] ? err.text : strerror(-r));
-	return r < 0 ? exit_code : 0;
+	return end(r, exit_code, &err);
 }

@@ -42,7 +42,7 @@ void lanes_draw(const struct lanes *l, FILE *to, double x, double y, double widt
 	for (size_t i = 0; i < n; i++) {
 		double at = x + width * ticks[i].at / l->length;
 
-		svg_line(to, at, y + 4, at, bottom + 4, SVG_GRID, SVG_THIN);
+		svg_line(to, at, bottom - 6, at, bottom + 4, SVG_SOFT, SVG_THIN);
 		svg_print(to, at, bottom + 17, i ? SVG_MIDDLE : SVG_START, SVG_SOFT, "%s",
 			  ticks[i].text);
 	}

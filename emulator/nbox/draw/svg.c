@@ -6,6 +6,8 @@
 
 #include "base/plain.h"
 
+#define LARGEST 1.4 /* times its own size: how large a page shows a picture */
+
 static const struct {
 	const char *name, *light, *dark;
 } roles[SVG_ROLES] = {
@@ -46,8 +48,8 @@ static void colors(FILE *to, int is_dark)
 	for (int i = 0; i < SVG_ROLES; i++) {
 		const char *color = is_dark ? roles[i].dark : roles[i].light;
 
-		fprintf(to, ".f-%s{fill:%s}.s-%s{stroke:%s}", roles[i].name, color, roles[i].name,
-			color);
+		fprintf(to, ".f-%s{fill:%s}.s-%s{stroke:%s}.b-%s{border-color:%s}", roles[i].name,
+			color, roles[i].name, color, roles[i].name, color);
 	}
 	fputc('\n', to);
 }
@@ -68,6 +70,8 @@ void svg_begin(FILE *to, enum svg_place place, double width, double height, cons
 		width, height);
 	if (place == SVG_ALONE)
 		fprintf(to, " width=\"%.0f\" height=\"%.0f\"", width, height);
+	else
+		fprintf(to, " style=\"max-width:%.0fpx\"", width * LARGEST);
 	fputs(" role=\"img\" aria-label=\"", to);
 	plain_xml(name, to);
 	fputs("\">\n", to);

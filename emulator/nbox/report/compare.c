@@ -13,6 +13,7 @@
 #include "base/plain.h"
 #include "config/config.h"
 #include "nbox/report/load.h"
+#include "nbox/report/recall.h"
 
 #define FILE_MAX (1 << 20) /* bytes of config.yaml, versions.txt */
 #define TEXT_MAX 512
@@ -44,6 +45,7 @@ static struct config *read_config(const char *dir)
 int compare_load(const char *word, struct compare_side *ret, struct err *err)
 {
 	CLEANUP(loaded_run_deinit) struct loaded_run run = {0};
+	char path[PATH_MAX + 32];
 	int r = run_load(word, &run, err);
 
 	memset(ret, 0, sizeof(*ret));
@@ -55,6 +57,8 @@ int compare_load(const char *word, struct compare_side *ret, struct err *err)
 		r = err_set(err, ENOMEM, "%s: out of memory", ret->dir);
 	if (r < 0)
 		return r;
+	snprintf(path, sizeof(path), "%s/summary.json", run.dir);
+	report_recall(&ret->rep, path);
 	ret->info = run.info;
 	ret->config = read_config(run.dir);
 	ret->versions = read_text(run.dir, "versions.txt");

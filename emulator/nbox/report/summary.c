@@ -189,12 +189,10 @@ static json_t *steps_json(const struct report *r)
 	return o;
 }
 
-int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err)
+struct json_t *report_json(const struct report *r, int exit_code)
 {
 	const struct record_header *h = &r->header;
 	json_t *warnings = json_array(), *o;
-	struct stat st;
-	int failed;
 
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
@@ -228,6 +226,15 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && exit_code >= 0)
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
+	return o;
+}
+
+int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err)
+{
+	json_t *o = report_json(r, exit_code);
+	struct stat st;
+	int failed;
+
 	if (!o)
 		return err_set(err, ENOMEM, "%s: cannot build the summary", path);
 	failed = json_dump_file(o, path, JSON_INDENT(2)) ? errno : 0;

@@ -136,7 +136,7 @@ says "not calibrated" "and that nothing was measured"
 says "# <-: from this size on NCCL 2.28.9 takes another algorithm, protocol or number of channels: a step of the time is its own" "and whose steps these are"
 is "$(awk '$1 == 262144 || $1 == 33554432 { print $1, $11, $12, $13, $14, $15, $16 }' <<<"$out")" \
 	"$(printf '262144 tree LL128 16 <- proto \n33554432 nvlstree Simple 16 <- algo proto')" "at the rows where NCCL changes its mind"
-is "$(grep -o 'f-exposed">[^<]*' planned.svg | cut -d'>' -f2 | tr '\n' ';')" "tree LL;tree LL128;nvlstree Simple;" "and in the picture"
+is "$(grep -o 'f-exposed[ a-z]*">[^<]*' planned.svg | cut -d'>' -f2 | tr '\n' ';')" "tree LL;tree LL128;nvlstree Simple;" "and in the picture"
 is "$(sed -n 's/^# .\{10\} |\(.\).*/\1/p' <<<"$out" | tr -d ' \n')" "o." "the bound is in the drawing, too"
 is "$(json planned.json '(len(d["rows"]), all(r["modelled_us"] >= r["bound_us"] for r in d["rows"]), d["rows"][0]["modelled_us"] < 100, d["rows"][-1]["modelled_us"] < 1.25 * d["rows"][-1]["bound_us"], d["rows"][0]["algo"], d["rows"][-1]["channels"] > 1)')" \
 	"(28, True, True, True, 'tree', True)" "8 B take less than 100 us, 1 GiB less than 1.25 times the bound, nothing less than it"

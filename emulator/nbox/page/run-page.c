@@ -1,0 +1,503 @@
+/* See run-page.h. */
+#include "nbox/page/run-page.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "nbox/draw/chart.h"
+#include "nbox/draw/lanes.h"
+#include "nbox/report/summary.h"
+#include "nbox/topo/topo.h"
+#include "schedule/coll.h"
+#include "topology/topology.h"
+#include "wire/wire.h"
+
+#define WIDE 760.0   /* of a picture over the whole page */
+#define NARROW 400.0 /* of one in the grid: its text is readable on a phone */
+#define GROUPS_MAX 16
+#define BINS 16
+
+static bool has_what_ifs(const struct report *r)
+{
+	return strstr(r->header.model, " + ") != NULL;
+}
+
+static struct doc_cell text_cell(const char *text)
+{
+	return (struct doc_cell){.text = text};
+}
+
+/* A time of summary.json, in ms; @buf lives as long as the cell. */
+static struct doc_cell ms_cell(double ns, const char *key, char *buf, size_t size)
+{
+	snprintf(buf, size, "%.3f ms", ns / 1e6);
+	return (struct doc_cell){buf, key, ns / 1e6};
+}
+
+static double percent_of(double part, double all)
+{
+	return all > 0 ? 100 * part / all : 0;
+}
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+static void write_answer(const struct page_run *p, struct doc *d)
+{
+	const struct report *r = p->rep;
+	const struct topology world = {.n_nodes = r->header.n_nodes,
+				       .gpus_per_node = r->header.gpus_per_node};
+	char text[64], injected[160] = "";
+
+	topology_print(&world, text, sizeof(text));
+	if (has_what_ifs(r))
+		snprintf(injected, sizeof(injected),
+			 " Without the what-ifs it would be %.3f ms shorter.",
+			 r->injected_ns / 1e6);
+	if (r->n_steps)
+		doc_text(
+			d,
+			"On %s an iteration takes %.3f ms (median). In %s%.1f %% of its time computation waits for communication.%s",
+			text, r->step_ns.p50 / 1e6, r->is_exposed_bound ? "at most " : "",
+			percent_of(r->exposed_ns, r->virtual_ns), injected);
+	else
+		doc_text(d,
+			 "A run on %s. Its times are of all of it, no iterations were found: %s.%s",
+			 text, r->steps_how, injected);
+}
+
+static void write_cards(const struct page_run *p, struct doc *d)
+{
+	const struct report *r = p->rep;
+	const char *per = r->n_steps ? "an iteration, mean" : "in all";
+	char range[96], exposed[96], text[5][32];
+	struct doc_card cards[5];
+	size_t n = 0;
+
+	snprintf(range, sizeof(range), "p25 %.3f, p95 %.3f ms; %llu timed", r->step_ns.p25 / 1e6,
+		 r->step_ns.p95 / 1e6, (unsigned long long)r->step_ns.n);
+	snprintf(exposed, sizeof(exposed), "%s%s", r->is_exposed_bound ? "at most; " : "", per);
+	if (r->n_steps)
+		cards[n++] = (struct doc_card){"iteration, median", "compute", range,
+					       ms_cell(r->step_ns.p50, "steps.ms.p50", text[0],
+						       sizeof(text[0]))};
+	else
+		cards[n++] = (struct doc_card){"the whole run", "compute", "virtual time",
+					       ms_cell(r->virtual_ns, "virtual_ms", text[0],
+						       sizeof(text[0]))};
+	cards[n++] =
+		(struct doc_card){"exposed communication", "exposed", exposed,
+				  ms_cell(r->exposed_ns, "exposed_ms", text[1], sizeof(text[1]))};
+	cards[n++] =
+		(struct doc_card){"modelled communication", "network", per,
+				  ms_cell(r->modelled_ns, "modelled_ms", text[2], sizeof(text[2]))};
+	cards[n++] =
+		(struct doc_card){"injected by what-ifs", "injected", per,
+				  ms_cell(r->injected_ns, "injected_ms", text[3], sizeof(text[3]))};
+	doc_cards(d, cards, n);
+}
+
+/* --- iterations ------------------------------------------------------------------------------ */
+
+static void draw_iterations(const struct view *v, FILE *to)
+{
+	const struct chart_series series[] = {{.name = v->n_warm_up ? "warm-up" : NULL,
+					       .role = SVG_OTHERS,
+					       .look = CHART_DOTS,
+					       .n = v->n_warm_up,
+					       .x = v->step_number,
+					       .y = v->step_ms},
+					      {.role = SVG_COMPUTE,
+					       .look = v->n_timed > 100 ? CHART_LINE
+									: CHART_LINE | CHART_DOTS,
+					       .n = v->n_timed - v->n_warm_up,
+					       .x = v->step_number + v->n_warm_up,
+					       .y = v->step_ms + v->n_warm_up}};
+	const struct chart c = {.x = {.label = "iteration"},
+				.y = {.label = "time (ms)", .has_zero = true},
+				.series = series,
+				.n_series = 2};
+
+	svg_begin(to, SVG_IN_PAGE, NARROW, 230, "times of iterations over the run");
+	chart_draw(&c, to, 0, 0, NARROW, 230);
+	svg_end(to);
+}
+
+static void draw_histogram(const struct view *v, FILE *to)
+{
+	double low = INFINITY, high = -INFINITY, width, x[BINS], y[BINS] = {0};
+	const double *ms = v->step_ms + v->n_warm_up;
+	uint64_t n = v->n_timed - v->n_warm_up;
+	struct chart_series bars = {
+		.role = SVG_COMPUTE, .look = CHART_BARS, .n = BINS, .x = x, .y = y};
+	const struct chart c = {.x = {.label = "time of an iteration (ms)"},
+				.y = {.label = "iterations", .has_zero = true},
+				.series = &bars,
+				.n_series = 1};
+
+	for (uint64_t i = 0; i < n; i++) {
+		low = fmin(low, ms[i]);
+		high = fmax(high, ms[i]);
+	}
+	width = fmax((high - low) / BINS, 1e-6);
+	for (int b = 0; b < BINS; b++)
+		x[b] = low + width * (b + .5);
+	for (uint64_t i = 0; i < n; i++)
+		y[(int)fmin(BINS - 1, (ms[i] - low) / width)]++;
+	bars.bar = width;
+	svg_begin(to, SVG_IN_PAGE, NARROW, 230, "how often iterations take how long");
+	chart_draw(&c, to, 0, 0, NARROW, 230);
+	svg_end(to);
+}
+
+static void write_iterations(const struct page_run *p, struct doc *d)
+{
+	static const char *const heads[] = {"iterations", "mean", "p25", "p50", "p75", "p95"};
+	const struct report_stat *s = &p->rep->step_ns;
+	char text[5][32], n[32];
+
+	if (!p->rep->n_steps)
+		return;
+	doc_heading(d, "Iterations");
+	doc_grid_begin(d);
+	if (doc_picture_begin(d, "In the order of the run", false)) {
+		draw_iterations(p->view, d->to);
+		doc_picture_end(d);
+	}
+	if (s->n >= 8 && doc_picture_begin(d, "How they spread", false)) {
+		draw_histogram(p->view, d->to);
+		doc_picture_end(d);
+	}
+	doc_grid_end(d);
+	snprintf(n, sizeof(n), "%llu", (unsigned long long)s->n);
+	doc_table_begin(d, "rrrrrr", heads);
+	doc_row(d, (struct doc_cell[]){{n, "steps.timed", (double)s->n},
+				       ms_cell(s->mean, "steps.ms.mean", text[0], sizeof(text[0])),
+				       ms_cell(s->p25, "steps.ms.p25", text[1], sizeof(text[1])),
+				       ms_cell(s->p50, "steps.ms.p50", text[2], sizeof(text[2])),
+				       ms_cell(s->p75, "steps.ms.p75", text[3], sizeof(text[3])),
+				       ms_cell(s->p95, "steps.ms.p95", text[4], sizeof(text[4]))});
+	doc_table_end(d);
+	doc_text(d, "An iteration is %s.", p->rep->steps_how);
+}
+
+/* --- one iteration --------------------------------------------------------------------------- */
+
+void run_page_draw(const struct page_run *p, enum svg_place place, FILE *to)
+{
+	static const struct lane_key keys[] = {{SVG_COMPUTE, "computation"},
+					       {SVG_EXPOSED, "waits for communication"},
+					       {SVG_OTHERS, "op waits for other ranks"},
+					       {SVG_NETWORK, "op"},
+					       {SVG_INJECTED, "injected"}};
+	const struct lanes l = {p->view->lanes, p->view->n_lanes,
+				fmax(p->view->length_ns / 1e6, 1e-6), "virtual time (ms)"};
+
+	svg_begin(to, place, WIDE, lanes_height(&l) + 26, "where the time of an iteration goes");
+	lanes_keys(keys, ARRAY_SIZE(keys), to, 4, 6);
+	lanes_draw(&l, to, 4, 26, WIDE - 8);
+	svg_end(to);
+}
+
+static void write_timeline(const struct page_run *p, struct doc *d)
+{
+	char caption[192];
+
+	if (p->view->n_lanes == 0)
+		return;
+	snprintf(
+		caption, sizeof(caption),
+		"Rank %u, a real one, in iteration %llu, one of about the median time; from its first op to that of the next one",
+		p->rep->rank, (unsigned long long)p->view->shown);
+	if (!p->view->shown)
+		snprintf(caption, sizeof(caption), "Rank %u, a real one, in all of the run",
+			 p->rep->rank);
+	if (d->form == DOC_HTML)
+		doc_heading(d, "Where the time goes");
+	if (doc_picture_begin(d, caption, true)) {
+		run_page_draw(p, SVG_IN_PAGE, d->to);
+		doc_picture_end(d);
+	}
+}
+
+/* --- ops ------------------------------------------------------------------------------------- */
+
+static void write_kinds(const struct page_run *p, struct doc *d)
+{
+	static const char *const heads[] = {"op",
+					    "calls",
+					    "bytes a call",
+					    "modelled a call",
+					    "injected a call",
+					    "modelled in all"};
+	char text[5][32], keys[3][64];
+	int row = 0;
+
+	doc_table_begin(d, "lrrrrr", heads);
+	for (uint32_t k = 0; k < COLL_KINDS; k++) {
+		const struct report_kind *c = &p->rep->kinds[k];
+		double n = (double)c->n_ops;
+
+		if (c->n_ops == 0)
+			continue;
+		snprintf(text[0], sizeof(text[0]), "%llu", (unsigned long long)c->n_ops);
+		units_print_bytes(c->bytes / c->n_ops, text[1], sizeof(text[1]));
+		units_print_time(c->model_ns / n, text[2], sizeof(text[2]));
+		units_print_time(c->injected_ns / n, text[3], sizeof(text[3]));
+		snprintf(keys[0], sizeof(keys[0]), "ops_by_kind.%d.calls", row);
+		snprintf(keys[1], sizeof(keys[1]), "ops_by_kind.%d.modelled_ms", row++);
+		doc_row(d, (struct doc_cell[]){text_cell(coll_kind_name(k)),
+					       {text[0], keys[0], n},
+					       text_cell(text[1]),
+					       text_cell(text[2]),
+					       text_cell(text[3]),
+					       ms_cell(c->model_ns, keys[1], text[4],
+						       sizeof(text[4]))});
+	}
+	doc_table_end(d);
+}
+
+/* Of each group a bar: waits for others, takes, injected. */
+static int draw_groups(const struct view *v, size_t n, FILE *to)
+{
+	static const struct lane_key keys[] = {{SVG_OTHERS, "waits for other ranks"},
+					       {SVG_NETWORK, "takes"},
+					       {SVG_INJECTED, "injected"}};
+	CLEANUP(freep) struct lane *lanes = calloc(n, sizeof(*lanes));
+	CLEANUP(freep) struct lane_bar *bars = calloc(3 * n, sizeof(*bars));
+	struct lanes l = {lanes, n, 0, "mean time of an op (ms)"};
+	char name[96];
+
+	if (!lanes || !bars)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct view_group *g = &v->groups[i];
+		const double parts[] = {g->others_ns / 1e6, g->network_ns / 1e6,
+					g->injected_ns / 1e6};
+		double from = 0;
+
+		snprintf(lanes[i].name, sizeof(lanes[i].name), "%llu x %.50s",
+			 (unsigned long long)g->n, view_op_name(g->first, name, sizeof(name)));
+		lanes[i].bars = &bars[3 * i];
+		lanes[i].n = 3;
+		for (int k = 0; k < 3; k++) {
+			struct lane_bar *b = &lanes[i].bars[k];
+
+			b->from = from;
+			b->to = from += parts[k];
+			b->role = keys[k].role;
+			snprintf(b->tip, sizeof(b->tip), "%s %.3f ms", keys[k].text, parts[k]);
+		}
+		l.length = fmax(l.length, from);
+	}
+	l.length = fmax(l.length * 1.02, 1e-6);
+	svg_begin(to, SVG_IN_PAGE, NARROW, lanes_height(&l) + 24, "times of ops");
+	lanes_keys(keys, ARRAY_SIZE(keys), to, 4, 6);
+	lanes_draw(&l, to, 4, 24, NARROW - 8);
+	svg_end(to);
+	return 0;
+}
+
+static void write_groups(const struct view *v, size_t n, struct doc *d)
+{
+	static const char *const heads[] = {
+		"op, bytes, ranks", "communicator", "calls", "waits for others", "takes",
+		"injected",         "p50",          "p95"};
+	char text[8][96];
+
+	doc_table_begin(d, "lrrrrrrr", heads);
+	for (size_t i = 0; i < n; i++) {
+		const struct view_group *g = &v->groups[i];
+		const double times[] = {g->others_ns, g->network_ns, g->injected_ns, g->p50_ns,
+					g->p95_ns};
+		struct doc_cell cells[8];
+
+		view_op_name(g->first, text[0], sizeof(text[0]));
+		snprintf(text[1], sizeof(text[1]), "%u", g->first->comm);
+		snprintf(text[2], sizeof(text[2]), "%llu", (unsigned long long)g->n);
+		for (int k = 0; k < 5; k++)
+			units_print_time(times[k], text[3 + k], sizeof(text[0]));
+		for (int k = 0; k < 8; k++)
+			cells[k] = text_cell(text[k]);
+		doc_row(d, cells);
+	}
+	doc_table_end(d);
+	if (n < v->n_groups)
+		doc_text(d, "And %zu more, which take less time in all.", v->n_groups - n);
+}
+
+static int write_ops(const struct page_run *p, struct doc *d)
+{
+	size_t n = p->view->n_groups < GROUPS_MAX ? p->view->n_groups : GROUPS_MAX;
+	int r = 0;
+
+	if (!p->rep->n_ops)
+		return 0;
+	doc_heading(d, "Ops");
+	write_kinds(p, d);
+	if (doc_picture_begin(d,
+			      "Ops that are alike, means: from the arrival of the rank to the end",
+			      false)) {
+		r = draw_groups(p->view, n, d->to);
+		doc_picture_end(d);
+	}
+	write_groups(p->view, n, d);
+	return r;
+}
+
+/* --- what to believe ------------------------------------------------------------------------- */
+
+static void write_warnings(const struct page_run *p, struct doc *d)
+{
+	const char *texts[REPORT_WARNINGS_MAX + 1];
+	size_t n = 0;
+
+	if (p->rep->lost[0])
+		texts[n++] = p->rep->lost;
+	for (uint32_t i = 0; i < p->rep->n_warnings; i++)
+		texts[n++] = p->rep->warnings[i];
+	if (n == 0)
+		return;
+	doc_heading(d, "Look at this before you trust the figures");
+	doc_warnings(d, texts, n);
+}
+
+/* Where each figure comes from. */
+static void write_sources(const struct page_run *p, struct doc *d)
+{
+	static const char *const heads[] = {"figure", "value", "is", "comes from"};
+	const struct report *r = p->rep;
+	char text[8][64], compute[480], ops[1100];
+
+	snprintf(compute, sizeof(compute), "this machine's clock at the real ranks%s%s",
+		 r->device[0] ? "; " : "", r->device);
+	snprintf(ops, sizeof(ops), "the model %s%s%s", r->header.model, r->network[0] ? "; " : "",
+		 r->network);
+	snprintf(text[6], sizeof(text[6]), "%.3f us", r->lateness_ns.p99 / 1e3);
+	doc_heading(d, "Measured, modelled, injected");
+	doc_table_begin(d, "lrll", heads);
+#define ROW(...) doc_row(d, (struct doc_cell[]){__VA_ARGS__})
+	ROW({.text = "time of computation"},
+	    ms_cell(r->virtual_ns - r->exposed_ns, NULL, text[0], sizeof(text[0])),
+	    {.text = strstr(r->device, "compute is modelled") ? "modelled" : "measured"},
+	    {.text = compute});
+	ROW({.text = "time of ops"},
+	    ms_cell(r->modelled_ns, "modelled_ms", text[1], sizeof(text[1])), {.text = "modelled"},
+	    {.text = ops});
+	ROW({.text = "exposed communication"},
+	    ms_cell(r->exposed_ns, "exposed_ms", text[2], sizeof(text[2])),
+	    {.text = "follows from both"},
+	    {.text = r->is_exposed_bound ? "an upper bound: what the job waited for was not seen"
+					 : "how long computation waited for ops, in virtual time"});
+	ROW({.text = "iteration"}, ms_cell(r->virtual_ns, "virtual_ms", text[3], sizeof(text[3])),
+	    {.text = "follows from both"},
+	    {.text = "computation and exposed communication, in virtual time"});
+	ROW({.text = "what-ifs"}, ms_cell(r->injected_ns, "injected_ms", text[4], sizeof(text[4])),
+	    {.text = "injected"},
+	    {.text = has_what_ifs(r) ? "the same run without what-ifs, in virtual time"
+				     : "none were asked for"});
+	ROW({.text = "the same iteration by the wall clock"},
+	    ms_cell(r->wall_ns, "wall_ms", text[5], sizeof(text[5])), {.text = "measured"},
+	    {.text = "this machine; not a figure of the virtual cluster"});
+	ROW({.text = "gates late, p99"}, {text[6], "lateness_us.p99", r->lateness_ns.p99 / 1e3},
+	    {.text = "measured"}, {.text = "this machine; virtual time stands still meanwhile"});
+#undef ROW
+	doc_table_end(d);
+}
+
+/* --- the setting ----------------------------------------------------------------------------- */
+
+static void setting(struct doc *d, const char *what, const char *value)
+{
+	if (value[0])
+		doc_row(d, (struct doc_cell[]){text_cell(what), text_cell(value)});
+}
+
+static void write_setting(const struct page_run *p, struct doc *d)
+{
+	static const char *const heads[] = {"setting", ""};
+	const struct record_header *h = &p->rep->header;
+	const struct topology world = {.n_nodes = h->n_nodes, .gpus_per_node = h->gpus_per_node};
+	time_t started = (time_t)(h->start_unix_ns / 1000000000);
+	char text[128];
+	struct tm when;
+
+	doc_heading(d, "Setting");
+	doc_table_begin(d, "ll", heads);
+	setting(d, "cluster", topology_print(&world, text, sizeof(text)));
+	snprintf(text, sizeof(text), "%u", h->n_real);
+	setting(d, "real ranks", text);
+	setting(d, "model and what-ifs", h->model);
+	setting(d, "network", p->rep->network);
+	setting(d, "decided by", p->rep->decided_by);
+	setting(d, "layout", h->layout);
+	setting(d, "data", wire_data_name(h->data));
+	setting(d, "exchange", wire_exchange_name(h->exchange));
+	setting(d, "device", p->rep->device);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)h->seed);
+	setting(d, "seed", text);
+	if (gmtime_r(&started, &when) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &when))
+		setting(d, "started", text);
+	setting(d, "results", p->run->dir);
+	doc_table_end(d);
+}
+
+static int write_fabric(const struct page_run *p, struct doc *d)
+{
+	int r = 0;
+
+	if (!p->fabric || d->form != DOC_HTML)
+		return 0;
+	doc_heading(d, "Fabric");
+	if (doc_picture_begin(d, "Equal nodes are drawn once", true)) {
+		r = topo_draw(p->fabric, SVG_IN_PAGE, d->to);
+		doc_picture_end(d);
+	}
+	return r;
+}
+
+static int write_json(const struct page_run *p, struct doc *d)
+{
+	json_t *o = report_json(p->rep, p->run->info.exit_code);
+	CLEANUP(freep) char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+	json_decref(o);
+	if (!text)
+		return -ENOMEM;
+	doc_json(d, "summary", text);
+	return 0;
+}
+
+int run_page_write(const struct page_run *p, struct doc *d)
+{
+	char title[192];
+	int r;
+
+	snprintf(title, sizeof(title), "A training job on %u ranks", p->rep->header.world_size);
+	doc_begin(d, title);
+	if (p->run->info.command[0])
+		doc_code(d, p->run->info.command);
+	if (p->rep->n_ops) {
+		write_answer(p, d);
+		write_cards(p, d);
+	}
+	write_warnings(p, d);
+	write_timeline(p, d);
+	write_iterations(p, d);
+	r = write_ops(p, d);
+	if (r == 0)
+		r = write_fabric(p, d);
+	if (p->rep->n_ops)
+		write_sources(p, d);
+	write_setting(p, d);
+	if (r == 0)
+		r = write_json(p, d);
+	doc_end(d);
+	return r;
+}

@@ -1,0 +1,256 @@
+/* See sweep-page.h. */
+#include "nbox/page/sweep-page.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "nbox/draw/chart.h"
+
+#define WIDTH 420.0
+#define HEIGHT 270.0
+#define LINES_MAX 8 /* colours */
+
+enum column { X, MS, LOW, HIGH, EXPOSED, INJECTED, COLUMNS };
+
+/* The points of each curve by x, column by column. */
+struct curves {
+	size_t n;
+	const char *names[LINES_MAX];
+	size_t n_points[LINES_MAX];
+	double *columns[LINES_MAX]; /* owned; COLUMNS times the sweep's n */
+	struct chart_tick *ticks;   /* owned; NULL: settings are numbers */
+};
+
+static void curves_deinit(struct curves *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		free(c->columns[i]);
+	free(c->ticks);
+}
+
+static const char *line_name(const struct page_point *p)
+{
+	return p->line ? p->line : "";
+}
+
+/* Return: the curve of that name; LINES_MAX: there are too many. */
+static size_t find_line(struct curves *c, const char *name)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (!strcmp(c->names[i], name))
+			return i;
+	return LINES_MAX;
+}
+
+static int by_x(const void *pa, const void *pb)
+{
+	double a = (*(const struct page_point *const *)pa)->x,
+	       b = (*(const struct page_point *const *)pb)->x;
+
+	return a < b ? -1 : a > b;
+}
+
+static void add_point(struct curves *c, size_t line, size_t size, const struct page_point *p,
+		      double x)
+{
+	const double values[COLUMNS] = {x,          p->ms,         p->low_ms,
+					p->high_ms, p->exposed_ms, p->injected_ms};
+
+	for (size_t k = 0; k < COLUMNS; k++)
+		c->columns[line][k * size + c->n_points[line]] = values[k];
+	c->n_points[line]++;
+}
+
+static int curves_of(const struct page_sweep *s, struct curves *c)
+{
+	CLEANUP(freep) const struct page_point **sorted = calloc(s->n + 1, sizeof(*sorted));
+
+	c->ticks = s->axis ? NULL : calloc(s->n + 1, sizeof(*c->ticks));
+	if (!sorted || (!s->axis && !c->ticks))
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++)
+		sorted[i] = &s->points[i];
+	if (s->axis)
+		qsort(sorted, s->n, sizeof(*sorted), by_x);
+	for (size_t i = 0; i < s->n; i++) {
+		size_t line = find_line(c, line_name(sorted[i]));
+
+		if (line == LINES_MAX && c->n < LINES_MAX) {
+			c->columns[c->n] = calloc(COLUMNS * s->n, sizeof(double));
+			if (!c->columns[c->n])
+				return -ENOMEM;
+			c->names[c->n] = line_name(sorted[i]);
+			line = c->n++;
+		}
+		if (c->ticks) {
+			c->ticks[i].at = (double)i + 1;
+			snprintf(c->ticks[i].text, sizeof(c->ticks[i].text), "%s",
+				 sorted[i]->setting);
+		}
+		if (line < LINES_MAX && isfinite(sorted[i]->ms))
+			add_point(c, line, s->n, sorted[i], s->axis ? sorted[i]->x : (double)i + 1);
+	}
+	return 0;
+}
+
+static const double *column(const struct page_sweep *s, const struct curves *c, size_t line,
+			    enum column k)
+{
+	return c->columns[line] + (size_t)k * s->n;
+}
+
+static void draw_chart(const struct page_sweep *s, const struct curves *c,
+		       const struct chart_series *series, size_t n, double width, double height,
+		       FILE *to)
+{
+	const struct chart chart = {
+		.x = {.label = s->axis ? s->axis : "",
+		      .is_log = s->axis && s->is_log,
+		      .ticks = c->ticks,
+		      .n_ticks = c->ticks ? s->n : 0},
+		.y = {.label = "ms an iteration", .has_zero = true},
+		.series = series,
+		.n_series = n,
+	};
+
+	chart_draw(&chart, to, 0, 0, width, height);
+}
+
+static unsigned look(const struct page_sweep *s)
+{
+	return s->axis ? CHART_LINE | CHART_DOTS : CHART_DOTS;
+}
+
+int sweep_page_draw(const struct page_sweep *s, enum svg_place place, FILE *to)
+{
+	CLEANUP(curves_deinit) struct curves c = {0};
+	struct chart_series series[LINES_MAX];
+	int r = curves_of(s, &c);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < c.n; i++)
+		series[i] = (struct chart_series){.name = c.names[i][0] ? c.names[i] : NULL,
+						  .role = SVG_SERIES_1 + i,
+						  .look = look(s),
+						  .n = c.n_points[i],
+						  .x = column(s, &c, i, X),
+						  .y = column(s, &c, i, MS),
+						  .low = column(s, &c, i, LOW),
+						  .high = column(s, &c, i, HIGH)};
+	svg_begin(to, place, WIDTH, HEIGHT, "iteration time over the setting");
+	draw_chart(s, &c, series, c.n, WIDTH, HEIGHT, to);
+	svg_end(to);
+	return 0;
+}
+
+/* Of the first curve: what of the iteration is exposed, and what was injected. */
+static int draw_parts(const struct page_sweep *s, FILE *to)
+{
+	CLEANUP(curves_deinit) struct curves c = {0};
+	int r = curves_of(s, &c);
+
+	if (r < 0 || c.n == 0)
+		return r;
+	const struct chart_series series[] = {
+		{.name = "exposed",
+		 .role = SVG_EXPOSED,
+		 .look = look(s),
+		 .n = c.n_points[0],
+		 .x = column(s, &c, 0, X),
+		 .y = column(s, &c, 0, EXPOSED)},
+		{.name = "injected",
+		 .role = SVG_INJECTED,
+		 .look = look(s) | CHART_DASHED,
+		 .n = c.n_points[0],
+		 .x = column(s, &c, 0, X),
+		 .y = column(s, &c, 0, INJECTED)},
+	};
+
+	svg_begin(to, SVG_IN_PAGE, WIDTH, HEIGHT, "exposed and injected time over the setting");
+	draw_chart(s, &c, series, 2, WIDTH, HEIGHT, to);
+	svg_end(to);
+	return 0;
+}
+
+static void write_answer(const struct page_sweep *s, struct doc *d)
+{
+	const struct page_point *least = NULL, *most = NULL;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct page_point *p = &s->points[i];
+
+		if (!isfinite(p->ms))
+			continue;
+		least = least && least->ms <= p->ms ? least : p;
+		most = most && most->ms >= p->ms ? most : p;
+	}
+	if (!least || least == most)
+		return;
+	doc_text(d, "An iteration takes %.3f ms at %s, and %.3f ms at %s: %.2f times as long.",
+		 least->ms, least->setting, most->ms, most->setting, most->ms / least->ms);
+}
+
+static struct doc_cell ms_cell(double ms, size_t point, const char *key, char (*text)[64])
+{
+	if (isfinite(ms))
+		snprintf(text[0], sizeof(text[0]), "%.3f", ms);
+	else
+		snprintf(text[0], sizeof(text[0]), "-");
+	snprintf(text[1], sizeof(text[1]), "%zu.%s", point, key);
+	return (struct doc_cell){text[0], isfinite(ms) ? text[1] : NULL, ms};
+}
+
+static void write_table(const struct page_sweep *s, struct doc *d)
+{
+	static const char *const heads[] = {"setting",      "iteration, ms", "from",
+					    "to",           "exposed, ms",   "injected, ms",
+					    "modelled, ms", "run",           "warnings"};
+
+	doc_table_begin(d, "lrrrrrrlr", heads);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct page_point *p = &s->points[i];
+		char text[6][2][64], setting[256], warnings[16];
+
+		snprintf(setting, sizeof(setting), "%s%s%s", line_name(p), p->line ? ", " : "",
+			 p->setting);
+		snprintf(warnings, sizeof(warnings), "%u", p->n_warnings);
+		doc_row(d, (struct doc_cell[]){{.text = setting},
+					       ms_cell(p->ms, i, "steps.ms.p50", text[0]),
+					       ms_cell(p->low_ms, i, "steps.ms.p25", text[1]),
+					       ms_cell(p->high_ms, i, "steps.ms.p75", text[2]),
+					       ms_cell(p->exposed_ms, i, "exposed_ms", text[3]),
+					       ms_cell(p->injected_ms, i, "injected_ms", text[4]),
+					       ms_cell(p->modelled_ms, i, "modelled_ms", text[5]),
+					       {.text = p->run ? p->run : ""},
+					       {.text = warnings}});
+	}
+	doc_table_end(d);
+	doc_text(d, "From, to: %s.", s->band);
+}
+
+int sweep_page_write(const struct page_sweep *s, struct doc *d)
+{
+	char caption[256];
+	int r = 0;
+
+	write_answer(s, d);
+	doc_grid_begin(d);
+	snprintf(caption, sizeof(caption), "Time of an iteration, median; band: %s", s->band);
+	if (doc_picture_begin(d, caption, false)) {
+		r = sweep_page_draw(s, SVG_IN_PAGE, d->to);
+		doc_picture_end(d);
+	}
+	if (r == 0 &&
+	    doc_picture_begin(d, "Of it: what computation waits, and what was injected", false)) {
+		r = draw_parts(s, d->to);
+		doc_picture_end(d);
+	}
+	doc_grid_end(d);
+	doc_heading(d, "Settings");
+	write_table(s, d);
+	return r;
+}

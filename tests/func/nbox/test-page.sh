@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# nbox report --format: a page for people. Its figures are summary.json's, it needs nothing but itself, and fits every screen.
+. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+trainer="$BUILD/tests/apps/trainer --steps 10 --batch 4 --hidden 32"
+
+# shellcheck disable=SC2086
+named() { local name=$1; shift; exits 0 "a run named $name" "$NBOX" run --quiet --name "$name" --nodes 8 --gpus-per-node 2 "$@" $trainer; }
+named d0 --model ring --
+named d2 --model ring --what-if add:op=allreduce,delay=2ms --
+named d5 --model ring --what-if add:op=allreduce,delay=5ms --
+# what others wrote stays text: in elements, in attributes, in the JSON
+named odd --preset dgx-h100 --model nccl -- env 'A=</script><script>console.error("obeyed")</script><b x="' 'B=| *c* `d`'
+
+for run in d5 odd; do
+	exits 0 "the page of $run" "$NBOX" report --format html --out $run.html $run
+	check "its figures are those of summary.json" python3 -IS "$here/check-page.py" $run.html nbox-out/$run/summary.json
+done
+check "the fabric is drawn" grep -q 'NVSwitch with NVLS' odd.html
+check "the command is text" grep -q 'env A=&lt;/script>&lt;script>console.error(&quot;obeyed&quot;)' odd.html
+exits 0 "a page of several runs" "$NBOX" report --format html --out sweep.html d0 d2 d5
+check "its figures are theirs" python3 -IS "$here/check-page.py" sweep.html nbox-out/d0/summary.json nbox-out/d2/summary.json nbox-out/d5/summary.json
+check "they lie over what differs" grep -q '>what-if add:op=allreduce,delay (ms)</text>' sweep.html
+check "which is a number" grep -q '<td>delay=2ms</td>' sweep.html
+exits 0 "one of runs that differ in several settings" "$NBOX" report --format html d0 odd
+says ", model nccl" "names them"
+
+exits 0 "for a pull request" "$NBOX" report --format md odd
+says '| exposed communication | ' "a table"
+says '    env A=</script>' "the command, as code"
+exits 0 "the picture alone" "$NBOX" report --format svg --out one.svg d5
+exits 0 "of several runs" "$NBOX" report --format svg --out several.svg d0 d2 d5
+check "both are XML" python3 -IS -c 'import xml.dom.minidom as m; m.parse("one.svg"), m.parse("several.svg")'
+PATH=/nowhere exits 1 "png without rsvg-convert" "$NBOX" report --format png --out none.png d5
+says "install it (Debian, Ubuntu: librsvg2-bin), or take --format svg" "says what to install"
+if command -v rsvg-convert >/dev/null; then
+	exits 0 "png" "$NBOX" report --format png --out one.png d5
+	is "$(head -c 4 one.png | tail -c 3)" PNG "is PNG"
+fi
+cp nbox-out/d5/record.nbox alone.nbox
+exits 0 "a record alone" "$NBOX" report --format html --out alone.html alone.nbox
+exits 1 "a page that cannot be written" "$NBOX" report --format html --out /dev/full d5
+
+if command -v chromium >/dev/null; then
+	check "in Chromium: no error, no request, no overflow, readable" timeout 200 python3 -IS "$here/browser.py" odd.html d5.html sweep.html
+else
+	pass "in Chromium # SKIP chromium is not installed"
+fi
+nothing_left
+finish
