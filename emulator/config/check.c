@@ -288,6 +288,25 @@ static int check_steps(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_expects(struct config *c, struct err *err)
+{
+	const struct config_value *v = &c->values[CONFIG_EXPECT];
+	struct err why;
+
+	free(c->expects);
+	c->n_expects = 0;
+	if (v->n_items > CONFIG_EXPECTS_MAX)
+		return value_refuse(c, CONFIG_EXPECT, CONFIG_EXPECTS_MAX, err,
+				    "more than %d expectations", CONFIG_EXPECTS_MAX);
+	c->expects = calloc(v->n_items + 1, sizeof(*c->expects));
+	if (!c->expects)
+		return err_set(err, ENOMEM, "out of memory");
+	for (; c->n_expects < v->n_items; c->n_expects++)
+		if (expect_parse(v->items[c->n_expects].text, &c->expects[c->n_expects], &why) < 0)
+			return value_refuse(c, CONFIG_EXPECT, c->n_expects, err, "%s", why.text);
+	return 0;
+}
+
 /* --- the rest ------------------------------------------------------------- */
 
 static int check_model(struct config *c, struct err *err)
@@ -413,7 +432,8 @@ int config_finish(struct config *c, struct err *err)
 {
 	int r;
 
-	if ((r = check_nodes_of_fabric(c, err)) < 0 || (r = check_world(c, err)) < 0 ||
+	if ((r = config_scenario(c, err)) < 0 || (r = check_expects(c, err)) < 0 ||
+	    (r = check_nodes_of_fabric(c, err)) < 0 || (r = check_world(c, err)) < 0 ||
 	    (r = check_fabric(c, err)) < 0 || (r = check_real(c, err)) < 0 ||
 	    (r = check_layouts(c, err)) < 0 || (r = check_data_for(c, err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &c->topology.intra,

@@ -36,6 +36,8 @@ struct config *config_free(struct config *c)
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++)
 		value_clear(&c->values[i]);
 	free(c->file);
+	free(c->scenario);
+	free(c->expects);
 	free(c->real);
 	fabric_free(c->fabric);
 	free(c->what_ifs);
@@ -73,6 +75,11 @@ char *config_where(const struct config *c, enum option_id id, size_t item, char 
 {
 	const struct config_value *v = &c->values[id];
 
+	if (item < v->n_items && v->items[item].file) {
+		snprintf(buf, size, "%s:%u:%u", v->items[item].file, v->items[item].line,
+			 v->items[item].column);
+		return buf;
+	}
 	switch (v->source) {
 	case SOURCE_FLAG:
 		snprintf(buf, size, "--%s", options[id].name);
@@ -98,16 +105,30 @@ char *config_where(const struct config *c, enum option_id id, size_t item, char 
 	return buf;
 }
 
+/* The @i-th of all what-ifs, delays first. */
+static const char *what_if_text(const struct config *c, size_t i)
+{
+	if (i < c->n_what_ifs)
+		return c->what_ifs[i];
+	i -= c->n_what_ifs;
+	return i < c->n_link_changes ? c->link_changes[i].text
+				     : c->failures[i - c->n_link_changes].text;
+}
+
 char *config_model(const struct config *c, char *buf, size_t size)
 {
-	size_t used = (size_t)snprintf(buf, size, "%s", c->model), i;
+	size_t used = (size_t)snprintf(buf, size, "%s", c->model);
+	size_t n = c->n_what_ifs + c->n_link_changes + c->n_failures;
 
-	for (i = 0; i < c->n_what_ifs && used < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, " + %s", c->what_ifs[i]);
-	for (i = 0; i < c->n_link_changes && used < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, " + %s", c->link_changes[i].text);
-	for (i = 0; i < c->n_failures && used < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, " + %s", c->failures[i].text);
+	for (size_t i = 0; i < n && used < size; i++) {
+		const char *text = what_if_text(c, i);
+
+		if (used + strlen(text) + 32 > size && i + 1 < n) {
+			snprintf(buf + used, size - used, " + %zu more what-ifs", n - i);
+			break;
+		}
+		used += (size_t)snprintf(buf + used, size - used, " + %s", text);
+	}
 	return buf;
 }
 

@@ -25,12 +25,14 @@
 #include "fabric/fabric.h"
 #include "links/rdma/options.h"
 #include "members/split.h"
+#include "scenario/expect.h"
 #include "scenario/step-count.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
 #define CONFIG_LAYOUTS_MAX 4
+#define CONFIG_EXPECTS_MAX 32
 #define CONFIG_NEEDS_STEPS \
 	"'%.200s' is in steps, and nothing says what a step is: --steps ops=N,op=KIND; nbox report says what a former run's were"
 
@@ -39,7 +41,8 @@ enum config_payload_memory { MEMORY_AUTO, MEMORY_HOST, MEMORY_DEVICE };
 
 struct config {
 	struct config_value values[CONFIG_OPTIONS];
-	char *file; /* owned; name of the file that was read, or NULL */
+	char *file;     /* owned; name of the file that was read, or NULL */
+	char *scenario; /* the same */
 
 	/* Made by config_finish(). */
 	struct topology topology;
@@ -58,7 +61,9 @@ struct config {
 	size_t n_failures;
 	struct link_change *link_changes; /* owned */
 	size_t n_link_changes;
-	struct step_rule steps;    /* what a step is */
+	struct step_rule steps; /* what a step is */
+	struct expect *expects; /* owned; as the items of CONFIG_EXPECT */
+	size_t n_expects;
 	uint32_t exchange;         /* enum wire_exchange */
 	uint32_t data;             /* enum wire_data */
 	struct data_for *data_for; /* owned */
@@ -102,6 +107,10 @@ int config_environment(struct config *c, char *const *environment, struct err *e
 int config_file(struct config *c, const char *path, struct err *err);
 int config_parse(struct config *c, const char *name, const char *text, size_t n,
 		 struct err *err); /* the same from memory; fuzzed */
+
+/* Adds what the scenario file says to the options, and takes the option away: done by
+ * config_finish(). */
+int config_scenario(struct config *c, struct err *err);
 
 /* The text of an option, or NULL. */
 const char *config_text(const struct config *c, enum option_id id);

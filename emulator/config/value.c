@@ -25,7 +25,7 @@ int value_add(struct config_value *v, enum config_source source, const char *tex
 		return -ENOMEM;
 	}
 	v->items = items;
-	items[v->n_items++] = (struct config_item){copy, line, column};
+	items[v->n_items++] = (struct config_item){.text = copy, .line = line, .column = column};
 	v->source = source;
 	return 0;
 }

@@ -8,6 +8,7 @@ enum config_source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_VARIABLE, SOURCE_FLAG, 
 struct config_item {
 	char *text;            /* owned */
 	unsigned line, column; /* SOURCE_FILE: from 1 */
+	const char *file;      /* borrowed; NULL: the cluster file */
 };
 
 struct config_value {

@@ -13,6 +13,7 @@
 #include "nbox/export/trace.h"
 #include "nbox/page/page.h"
 #include "nbox/report/csv.h"
+#include "nbox/report/expect.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/load.h"
 #include "nbox/report/recall.h"
@@ -21,11 +22,13 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox report [--csv | --points | --trace FILE] [--json FILE] [RECORD]\n"
+		"usage: nbox report [--csv | --points | --trace FILE] [--json FILE] [--expect TEXT]... [RECORD]\n"
 		"       nbox report --format html|svg|png|md [--out FILE] [RECORD...]\n\n"
 		"RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n" LIVE_RUN_TOP
 		"/ counts. Prints the summary of the run; instead, --csv prints every op and --points every point of the real ranks' time;\n"
-		"--json also writes the summary to FILE.\n\n"
+		"--json also writes the summary to FILE. --expect 'iteration_ms p95 < 700' says whether the run was so, and the exit code\n"
+		"is 3 if not. Of iteration_ms and lateness_us: mean, min, p25, p50, p75, p95, p99, max; of a step's mean exposed_ms,\n"
+		"injected_ms, modelled_ms, shared_ms, queued_ms, virtual_ms, wall_ms; steps, ops, early_gates, warnings; of nbox run exit_code.\n\n"
 		"--trace writes the timelines of the real ranks, in virtual time, for ui.perfetto.dev, chrome://tracing and tools of PyTorch's\n"
 		"profiler: FILE.json or FILE.json.gz with all ranks, or, for tools that want one rank a file, FOLDER/.\n\n"
 		"--format html is one page, without other files: figures, charts, a timeline, where each figure comes from. Of several runs it has\n"
@@ -43,6 +46,9 @@ struct args {
 	const char *json, *out, *trace;
 	enum page_format format;
 	bool is_csv, is_points;
+	const char *expect_texts[REPORT_EXPECTS_MAX];
+	struct expect expects[REPORT_EXPECTS_MAX];
+	size_t n_expects;
 };
 
 static const char *const format_names[] = {[PAGE_TEXT] = "text",
@@ -92,6 +98,24 @@ static int check(const struct args *a, struct err *err)
 	return 0;
 }
 
+static int take_expect(struct args *a, const char *text, struct err *err)
+{
+	int r;
+
+	if (a->n_expects == REPORT_EXPECTS_MAX)
+		return err_set(err, EINVAL, "more than %d expectations", REPORT_EXPECTS_MAX);
+	r = expect_parse(text, &a->expects[a->n_expects], err);
+	if (r < 0)
+		return err_prefix(err, r, "--expect");
+	a->expect_texts[a->n_expects++] = text;
+	return 0;
+}
+
+static const char *expect_text(const void *ctx, size_t i)
+{
+	return ((const struct args *)ctx)->expect_texts[i];
+}
+
 /* Return: 0; 1 help was given; -EINVAL with the sentence. */
 static int parse(int argc, char **argv, struct args *a, struct err *err)
 {
@@ -110,6 +134,8 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 			return err_set(err, EINVAL, "--json is given a second time");
 		if (r == OPTION_NONE)
 			a->words[a->n++] = argv[i++];
+		else if (w.id == FLAG_EXPECT)
+			r = take_expect(a, w.value, err);
 		else if (w.id == FLAG_FORMAT)
 			r = take_format(a, w.value, err);
 		else if (w.id == FLAG_REPORT_OUT)
@@ -148,7 +174,8 @@ static int find_newest(char ret[PATH_MAX], struct err *err)
 }
 
 /* Return: 0; negative errno, perhaps with a sentence. */
-static int print_summary(const struct loaded_run *run, const struct args *a, struct err *err)
+static int print_summary(const struct loaded_run *run, const struct args *a, bool *ret_met,
+			 struct err *err)
 {
 	struct report rep;
 	char path[PATH_MAX + 32];
@@ -157,6 +184,9 @@ static int print_summary(const struct loaded_run *run, const struct args *a, str
 	snprintf(path, sizeof(path), "%s/summary.json", run->dir);
 	if (r == 0 && run->dir[0])
 		report_recall(&rep, path);
+	if (r == 0)
+		report_expect(&rep, a->expects, a->n_expects, expect_text, a, -1);
+	*ret_met = r == 0 && report_is_met(&rep);
 	if (r == 0 && !is_export(a)) {
 		report_print(&rep, stdout);
 		snprintf(path, sizeof(path), "%s", run->dir);
@@ -180,6 +210,7 @@ int cmd_report(int argc, char **argv)
 	char newest[PATH_MAX];
 	struct err err = {""};
 	int r = parse(argc, argv, &a, &err), exit_code = 2;
+	bool is_met = true;
 
 	if (r == 1)
 		return 0;
@@ -200,7 +231,9 @@ int cmd_report(int argc, char **argv)
 		csv_print_points(&run.rec, stdout);
 	if (r == 0 && a.trace)
 		r = trace_write(&run.rec, a.trace, &err);
-	if (r == 0 && (!is_export(&a) || a.json))
-		r = print_summary(&run, &a, &err);
+	if (r == 0 && (!is_export(&a) || a.json || a.n_expects))
+		r = print_summary(&run, &a, &is_met, &err);
+	if (r == 0 && !is_met)
+		return EXPECT_EXIT_CODE_UNMET;
 	return end(r, exit_code, &err);
 }

@@ -16,4 +16,5 @@ int cmd_model(int argc, char **argv);
 int cmd_models(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_validate(int argc, char **argv);
 int cmd_topo(int argc, char **argv);

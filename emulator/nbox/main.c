@@ -29,6 +29,8 @@ static const struct {
 	{"fit", cmd_fit,
 	 "a delay model from measured times: nccl-tests, Inspector, PARAM, CSV, a run"},
 	{"model", cmd_model, "what a fitted model says; whether it is sound; a drawing of it"},
+	{"validate", cmd_validate,
+	 "is a file right: a scenario, a cluster file, a fitted model, a fabric"},
 	{"preload", cmd_preload,
 	 "print the path of libnbox.so, for lines that start with LD_PRELOAD="},
 	{"doctor", cmd_doctor, "what this machine has for nbox, what would be used, what is wrong"},
@@ -46,7 +48,8 @@ static void usage(FILE *to)
 		"  nbox run --nodes 64 --preset dgx-h100 -- torchrun --nproc-per-node=8 train.py\n"
 		"  nbox perf allreduce --nodes 64 --preset dgx-h100 -b 8 -e 1G\n\n"
 		"Exit codes: 0; 1: it could not be done; 2: the command line, a variable or a file of configuration is\n"
-		"wrong, and nothing was started or made. nbox run: otherwise the job's own.\n");
+		"wrong, and nothing was started or made; 3: the run is not as --expect or the scenario says. nbox run: otherwise the\n"
+		"job's own.\n");
 }
 
 /* A full disk behind a table is no success. The exit code of a run stays the job's. */

@@ -29,12 +29,18 @@ enum { /* as options.def calls them */
 };
 
 const struct option options[OPTIONS] = {
-#define OPTION(id, name, variable, key, kind, default_text, arg, help, choices) \
-	{name,     0,                                                           \
-	 variable, key,                                                         \
-	 kind,     default_text,                                                \
-	 arg,      help,                                                        \
-	 choices,  COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO},
+#define OPTION(id, name, variable, key, kind, default_text, arg, help, choices)        \
+	{name,                                                                         \
+	 0,                                                                            \
+	 variable,                                                                     \
+	 key,                                                                          \
+	 kind,                                                                         \
+	 default_text,                                                                 \
+	 arg,                                                                          \
+	 help,                                                                         \
+	 choices,                                                                      \
+	 COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO | \
+		 COMMAND_VALIDATE},
 #include "base/options.def"
 #define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
 	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},
@@ -47,7 +53,7 @@ static const char *own_help(enum command command)
 	static const char *const names[] = {NULL,      NULL,      NULL,      NULL,     "report",
 					    "list",    "compare", "models",  "status", "doctor",
 					    "preload", "kernels", "explain", "fit",    "model",
-					    "topo",    "record"};
+					    "topo",    "record",  "validate"};
 
 	return names[__builtin_ctz(command)];
 }

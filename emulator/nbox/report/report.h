@@ -27,6 +27,14 @@ struct report_stat {
 
 #define REPORT_COMMS_MAX 64
 
+#define REPORT_EXPECTS_MAX 32
+
+struct report_expect {
+	char text[128];
+	double got; /* NAN: the run has no such figure */
+	bool is_met;
+};
+
 /* Communicators that are alike in all but their ranks. */
 struct report_comms {
 	uint32_t n_ranks, n_real, source, sure, axes; /* of engine/record.h */
@@ -64,6 +72,8 @@ struct report {
 	char lost[512];           /* what of the run could not be written, and why; "": nothing */
 	bool is_empty; /* the job failed before its first op: its own words say all, the summary is
 			  a line */
+	uint32_t n_expects;
+	struct report_expect expects[REPORT_EXPECTS_MAX]; /* expect.h */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][512];
 };

@@ -79,6 +79,20 @@ static void print_contention(const struct report *r, const char *per, FILE *to)
 			units_print_time((double)r->end.debt_ns, a, sizeof(a)));
 }
 
+static void print_expects(const struct report *r, FILE *to)
+{
+	for (uint32_t i = 0; i < r->n_expects; i++) {
+		const struct report_expect *x = &r->expects[i];
+
+		fprintf(to, "   %-14s %s: %s", i ? "" : "expected", x->text,
+			x->is_met ? "yes" : "NO");
+		if (isnan(x->got))
+			fputs(", the run has no such figure\n", to);
+		else
+			fprintf(to, ", %.6g\n", x->got);
+	}
+}
+
 static void print_ops(const struct report *r, FILE *to)
 {
 	const char *per = r->n_steps ? "a step" : "in all";
@@ -126,6 +140,7 @@ void report_print(const struct report *r, FILE *to)
 		fprintf(to, "-- nbox: NOT WHOLE: %s\n", r->lost);
 	if (r->is_empty) {
 		fprintf(to, "-- nbox: %s\n", r->warnings[0]);
+		print_expects(r, to);
 		return;
 	}
 	fprintf(to, "-- nbox: %s, %u real; exchange %s; model %s; seed %llu\n",
@@ -150,6 +165,7 @@ void report_print(const struct report *r, FILE *to)
 	else if (r->n_ops && !r->is_exposed_bound) /* shim/gate/cuda-gate.c, NAP_BUSY_NS */
 		fprintf(to,
 			"   places         in streams are seen by polling, up to 100 us late\n");
+	print_expects(r, to);
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		fprintf(to, "   warning: %s\n", r->warnings[i]);
 }
@@ -169,6 +185,21 @@ static json_t *kinds_json(const struct report *r)
 						"bytes", (json_int_t)c->bytes, "modelled_ms",
 						c->model_ns / 1e6, "injected_ms",
 						c->injected_ns / 1e6));
+	}
+	return list;
+}
+
+static json_t *expects_json(const struct report *r)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < r->n_expects; i++) {
+		const struct report_expect *x = &r->expects[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:s, s:b, s:o}", "text", x->text, "met",
+						(int)x->is_met, "got",
+						isnan(x->got) ? json_null() : json_real(x->got)));
 	}
 	return list;
 }
@@ -224,6 +255,8 @@ struct json_t *report_json(const struct report *r, int exit_code)
 		json_object_set_new(o, "decided_by", json_string(r->decided_by));
 	if (o && r->payload_memory[0])
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
+	if (o && r->n_expects)
+		json_object_set_new(o, "expected", expects_json(r));
 	if (o && exit_code >= 0)
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	return o;

@@ -264,7 +264,7 @@ int run_execute(struct run *run)
 		return give_up(&g, r, &err);
 	wait_for_end(&g);
 	say_failure(run, &g.job);
-	if (!run->is_plain && run_outcome(run, &g.results, g.job.exit_code, &err) < 0) {
+	if (!run->is_plain && run_outcome(run, &g.results, &g.job.exit_code, &err) < 0) {
 		fail(run, &err);
 		g.job.exit_code = g.job.exit_code ? g.job.exit_code : 1;
 	}

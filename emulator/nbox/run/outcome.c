@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "config/open-model.h"
 #include "engine/record-read.h"
+#include "nbox/report/expect.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
 #include "nbox/report/summary.h"
@@ -32,6 +33,23 @@ static void describe_network(const struct run *run, const struct record *rec, ch
 	delay_free(chain);
 }
 
+static const char *expect_text(const void *ctx, size_t i)
+{
+	return ((const struct config *)ctx)->values[CONFIG_EXPECT].items[i].text;
+}
+
+/* Whoever expects an exit code takes it for no failure. */
+static int judge(const struct config *c, bool is_met, int exit_code)
+{
+	bool is_expected = false;
+
+	for (size_t i = 0; i < c->n_expects; i++)
+		is_expected |= c->expects[i].metric == EXPECT_EXIT_CODE;
+	if (!is_met && (exit_code == 0 || is_expected))
+		return EXPECT_EXIT_CODE_UNMET;
+	return is_expected ? 0 : exit_code;
+}
+
 /* Makes the report of @rec and adds what only this run knows. */
 static int make(const struct run *run, const struct results *res, const struct record *rec,
 		int exit_code, struct report *ret)
@@ -42,6 +60,8 @@ static int make(const struct run *run, const struct results *res, const struct r
 		return r;
 	describe_network(run, rec, ret->network, sizeof(ret->network));
 	report_outcome(ret, exit_code, res->dir);
+	report_expect(ret, run->config->expects, run->config->n_expects, expect_text, run->config,
+		      exit_code);
 	if (run->device == RUN_DEVICE_HOST)
 		snprintf(ret->device, sizeof(ret->device),
 			 WIRE_NOTE_NO_GPU
@@ -71,8 +91,9 @@ static int print(const struct run *run, const struct results *res, const struct 
 	return r;
 }
 
-int run_outcome(const struct run *run, const struct results *res, int exit_code, struct err *err)
+int run_outcome(const struct run *run, const struct results *res, int *ret_code, struct err *err)
 {
+	int exit_code = *ret_code;
 	CLEANUP(record_deinit) struct record rec = {0};
 	CLEANUP(freep) struct report *rep = malloc(sizeof(*rep));
 	struct err why = {""};
@@ -82,12 +103,14 @@ int run_outcome(const struct run *run, const struct results *res, int exit_code,
 	if (r < 0 && !run->json && !run->printer) {
 		/* nothing that was asked for is missing: as with a full disk */
 		fprintf(stderr, "nbox run: there is no summary: %s\n", err->text);
+		*ret_code = judge(run->config, !run->config->n_expects, exit_code);
 		return 0;
 	}
 	if (r == 0)
 		r = rep ? make(run, res, &rec, exit_code, rep) : -ENOMEM;
 	if (r < 0)
 		return r;
+	*ret_code = judge(run->config, report_is_met(rep), exit_code);
 	if (report_write_json(rep, exit_code, results_path(res, "summary.json", path), &why) < 0)
 		report_lose(rep, "%s", why.text);
 	r = print(run, res, &rec, rep, exit_code, err);

@@ -20,7 +20,7 @@ static const struct bad bad_files[] = {
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
 	{"zzz: 2\n",
 	 "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, model, what_if, steps, "
-	 "exchange, data, data_for, split, schedule, link, store, seed, out, log, tuning"},
+	 "scenario, expect, exchange, data, data_for, split, schedule, link, store, seed, out, log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
 	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n",
 	 "f:2:1: key 'cluster' is here a second time"},
@@ -173,7 +173,7 @@ static const struct bad bad_files[] = {
 	{"out: \"\"\n", "f:1:6: no directory is named"},
 	{"- a\n", "f:1:1: keys are expected here, such as cluster:, model:, exchange:"},
 	{"", "f:1:1: the file is empty"},
-	{"model: ring\n---\nmodel: tree\n", "f:2:1: a second document; one file, one cluster"},
+	{"model: ring\n---\nmodel: tree\n", "f:2:1: a second document in one file"},
 	{"[a]: 3\n", "f:1:1: a key is expected here"},
 	{"model: [\n", "f:"},
 	{"\tmodel: ring\n", "f:1:1: line 1 is indented with a tab; YAML wants spaces"},
