@@ -10,6 +10,7 @@
 #include "engine/solve-p2p.h"
 #include "engine/solve-plan.h"
 #include "engine/solver.h"
+#include "members/members.h"
 
 struct ask {
 	const struct config *config;
@@ -361,6 +362,18 @@ static int usage_of(struct ask *a, const struct sched *s, const struct membershi
 	}
 	return solve_p2p_usage(ranks, n, calls_of, n_calls, c->chunk_bytes, &c->topology, m,
 			       a->delay, 0, NULL, NULL, ret, err);
+}
+
+int ask_usage(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,
+	      uint32_t elem_bytes, uint32_t root, struct usage **ret, struct err *err)
+{
+	struct sched s = sched_of(a->config, kind, bytes, elem_bytes, root);
+	int r;
+
+	s.n_ranks = m->n_ranks;
+	s.ranks_per_node = members_per_node(m, &a->config->topology);
+	r = kind == COLL_SENDRECV ? 0 : sched_init(&s, err);
+	return r < 0 ? r : usage_of(a, &s, m, ret, err);
 }
 
 /* What links make of the op's times that these know nothing of. */

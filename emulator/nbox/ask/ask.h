@@ -7,6 +7,7 @@
 
 #include "config/open-model.h"
 #include "engine/timing.h"
+#include "topology/membership.h"
 
 struct ask;
 
@@ -56,6 +57,11 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 /* Of that op, the message of the first domain that takes longest. Return: as ask_op(). */
 int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
 		struct asked_message *ret, struct err *err);
+/* What an op of the communicator @m puts on links; COLL_SENDRECV as above. Return: as ask_op();
+ * *ret is the caller's, by usage_unref(). */
+struct usage;
+int ask_usage(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,
+	      uint32_t elem_bytes, uint32_t root, struct usage **ret, struct err *err);
 /* "nvlstree", "ll128" */
 const char *ask_algo_name(uint32_t algo);
 const char *ask_proto_name(uint32_t proto);

@@ -43,6 +43,11 @@ static const char common[] =
 	".svg .dash{stroke-dasharray:5 4}.svg .faint{opacity:.45}.svg .area{opacity:.2}"
 	".svg .thing{stroke:#7d8894;stroke-width:1}\n";
 
+const char *svg_role_name(enum svg_role role)
+{
+	return roles[role].name;
+}
+
 static void colors(FILE *to, int is_dark)
 {
 	for (int i = 0; i < SVG_ROLES; i++) {

@@ -49,6 +49,8 @@ enum svg_stroke {
 	SVG_FAINT = 4, /* a box: half transparent */
 };
 
+/* "compute"; b-NAME is a class of the style sheet that gives a page's boxes that border. */
+const char *svg_role_name(enum svg_role role);
 /* The style sheet of a page, for light and dark screens and for paper. */
 void svg_style(FILE *to);
 

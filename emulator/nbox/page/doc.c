@@ -28,11 +28,15 @@ static const char style[] =
 	"table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums;margin:.5rem 0}\n"
 	"th,td{padding:.3rem .7rem;text-align:left;border-bottom:1px solid var(--edge);vertical-align:top}\n"
 	"th{color:var(--soft);font-weight:600;white-space:nowrap}.r{text-align:right;white-space:nowrap}\n"
-	"td:first-child,th:first-child{padding-left:0}td:not(.r):last-child{min-width:11rem}\n"
+	"td:first-child,th:first-child{padding-left:0}\n"
 	".warnings{list-style:none;padding:0}.warnings li{border-left:.3rem solid var(--bad);padding:.2rem .7rem;"
 	"margin:.4rem 0;background:var(--box);font-size:.92rem}\n"
+	".keys{font-size:.85rem;color:var(--soft)}.keys span{white-space:nowrap;margin-right:1rem}"
+	".keys i{display:inline-block;border-width:.35rem;border-style:solid;margin-right:.35rem}\n"
 	"footer{color:var(--soft);font-size:.85rem;margin-top:2.5rem}\n"
-	"@media(max-width:30rem){body{padding:.8rem .8rem 2rem}.cards{grid-template-columns:1fr 1fr}.card data{font-size:1.2rem}}\n"
+	"@media(max-width:30rem){body{padding:.8rem .8rem 2rem}.cards{grid-template-columns:1fr 1fr}.card data{font-size:1.2rem}"
+	".prose tr{display:grid;grid-template-columns:1fr auto 6.5rem;border-bottom:1px solid var(--edge)}.prose td{border:0}"
+	".prose th:last-child{display:none}.prose td:last-child{grid-column:1/-1;padding:0 0 .4rem;color:var(--soft)}}\n"
 	"@media print{body{max-width:none;padding:0;font-size:10pt}th,td{padding:.2rem .4rem}th,.r{white-space:normal}"
 	"table{font-size:8.5pt}h2{break-after:avoid}figure,tr,.card,li{break-inside:avoid}"
 	".wide svg{min-width:0}.wide,.scroll{overflow:visible}.card,.warnings li,p>code{outline:1px solid var(--edge)}}\n";
@@ -140,7 +144,7 @@ void doc_cards(struct doc *d, const struct doc_card *cards, size_t n)
 	}
 	fputs("<div class=\"cards\">\n", d->to);
 	for (size_t i = 0; i < n; i++) {
-		fprintf(d->to, "<div class=\"card b-%s\"><div>", cards[i].role);
+		fprintf(d->to, "<div class=\"card b-%s\"><div>", svg_role_name(cards[i].role));
 		put_text(d, cards[i].name);
 		fputs("</div>", d->to);
 		put_cell(d, &cards[i].value);
@@ -167,7 +171,8 @@ void doc_table_begin(struct doc *d, const char *align, const char *const *heads)
 {
 	d->align = align;
 	if (d->form == DOC_HTML)
-		fputs("<div class=\"scroll\"><table>\n<thead><tr>", d->to);
+		fprintf(d->to, "<div class=\"scroll\"><table%s>\n<thead><tr>",
+			strcmp(align, "lrll") == 0 ? " class=\"prose\"" : "");
 	for (size_t i = 0; align[i]; i++) {
 		if (d->form == DOC_HTML)
 			fputs(align[i] == 'r' ? "<th class=\"r\">" : "<th>", d->to);
@@ -214,6 +219,19 @@ bool doc_picture_begin(struct doc *d, const char *caption, bool is_wide)
 void doc_picture_end(struct doc *d)
 {
 	fputs("</div></figure>\n", d->to);
+}
+
+void doc_keys(struct doc *d, const struct lane_key *keys, size_t n)
+{
+	if (d->form != DOC_HTML)
+		return;
+	fputs("<div class=\"keys\">", d->to);
+	for (size_t i = 0; i < n; i++) {
+		fprintf(d->to, "<span><i class=\"b-%s\"></i>", svg_role_name(keys[i].role));
+		plain_xml(keys[i].text, d->to);
+		fputs("</span> ", d->to);
+	}
+	fputs("</div>\n", d->to);
 }
 
 void doc_grid_begin(struct doc *d)

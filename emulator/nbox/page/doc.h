@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "nbox/draw/lanes.h"
+
 enum doc_form { DOC_HTML, DOC_MD };
 
 struct doc {
@@ -29,9 +31,10 @@ void doc_heading(struct doc *d, const char *text);
 void doc_text(struct doc *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void doc_code(struct doc *d, const char *text); /* a command line */
 
-/* Large figures. @role: "exposed", "injected", ..., as in draw/svg.c; it colours. */
+/* Large figures. */
 struct doc_card {
-	const char *name, *role, *note;
+	const char *name, *note;
+	enum svg_role role; /* it colours */
 	struct doc_cell value;
 };
 void doc_cards(struct doc *d, const struct doc_card *cards, size_t n);
@@ -48,6 +51,8 @@ void doc_table_end(struct doc *d);
  * width, and scrolls on a narrow screen. */
 bool doc_picture_begin(struct doc *d, const char *caption, bool is_wide);
 void doc_picture_end(struct doc *d);
+/* What colours of the next picture stand for; they wrap on a narrow screen. */
+void doc_keys(struct doc *d, const struct lane_key *keys, size_t n);
 /* Pictures between these stand beside each other where there is room. */
 void doc_grid_begin(struct doc *d);
 void doc_grid_end(struct doc *d);

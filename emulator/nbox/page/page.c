@@ -43,6 +43,7 @@ static int write_run(const char *word, enum page_format format, FILE *to, struct
 	CLEANUP(loaded_run_deinit) struct loaded_run run = {0};
 	CLEANUP(view_deinit) struct view view = {0};
 	CLEANUP(config_freep) struct config *config = NULL;
+	CLEANUP(loads_deinit) struct loads loads = {0};
 	struct report rep;
 	char path[PATH_MAX + 32];
 	int r = run_load(word, &run, err);
@@ -58,8 +59,11 @@ static int write_run(const char *word, enum page_format format, FILE *to, struct
 	if (r < 0)
 		return r;
 	config = read_config(run.dir);
+	r = config && format != PAGE_SVG ? loads_find(config, &view, &loads) : 0;
+	if (r < 0)
+		return r;
 
-	const struct page_run p = {&run, &rep, &view, config ? config->fabric : NULL};
+	const struct page_run p = {&run, &rep, &view, config ? config->fabric : NULL, &loads};
 	struct doc d = {.to = to, .form = format == PAGE_MD ? DOC_MD : DOC_HTML};
 
 	if (format == PAGE_SVG && view.n_lanes == 0)

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "fabric/link-number.h"
 #include "nbox/draw/chart.h"
 #include "nbox/draw/lanes.h"
 #include "nbox/report/summary.h"
@@ -83,21 +84,21 @@ static void write_cards(const struct page_run *p, struct doc *d)
 		 r->step_ns.p95 / 1e6, (unsigned long long)r->step_ns.n);
 	snprintf(exposed, sizeof(exposed), "%s%s", r->is_exposed_bound ? "at most; " : "", per);
 	if (r->n_steps)
-		cards[n++] = (struct doc_card){"iteration, median", "compute", range,
+		cards[n++] = (struct doc_card){"iteration, median", range, SVG_COMPUTE,
 					       ms_cell(r->step_ns.p50, "steps.ms.p50", text[0],
 						       sizeof(text[0]))};
 	else
-		cards[n++] = (struct doc_card){"the whole run", "compute", "virtual time",
+		cards[n++] = (struct doc_card){"the whole run", "virtual time", SVG_COMPUTE,
 					       ms_cell(r->virtual_ns, "virtual_ms", text[0],
 						       sizeof(text[0]))};
 	cards[n++] =
-		(struct doc_card){"exposed communication", "exposed", exposed,
+		(struct doc_card){"exposed communication", exposed, SVG_EXPOSED,
 				  ms_cell(r->exposed_ns, "exposed_ms", text[1], sizeof(text[1]))};
 	cards[n++] =
-		(struct doc_card){"modelled communication", "network", per,
+		(struct doc_card){"modelled communication", per, SVG_NETWORK,
 				  ms_cell(r->modelled_ns, "modelled_ms", text[2], sizeof(text[2]))};
 	cards[n++] =
-		(struct doc_card){"injected by what-ifs", "injected", per,
+		(struct doc_card){"injected by what-ifs", per, SVG_INJECTED,
 				  ms_cell(r->injected_ns, "injected_ms", text[3], sizeof(text[3]))};
 	doc_cards(d, cards, n);
 }
@@ -188,19 +189,22 @@ static void write_iterations(const struct page_run *p, struct doc *d)
 
 /* --- one iteration --------------------------------------------------------------------------- */
 
+static const struct lane_key iteration_keys[] = {{SVG_COMPUTE, "computation"},
+						 {SVG_EXPOSED, "waits for communication"},
+						 {SVG_OTHERS, "op waits for other ranks"},
+						 {SVG_NETWORK, "op"},
+						 {SVG_INJECTED, "injected"}};
+
 void run_page_draw(const struct page_run *p, enum svg_place place, FILE *to)
 {
-	static const struct lane_key keys[] = {{SVG_COMPUTE, "computation"},
-					       {SVG_EXPOSED, "waits for communication"},
-					       {SVG_OTHERS, "op waits for other ranks"},
-					       {SVG_NETWORK, "op"},
-					       {SVG_INJECTED, "injected"}};
+	double top = place == SVG_ALONE ? 26 : 0; /* a page has the keys as text */
 	const struct lanes l = {p->view->lanes, p->view->n_lanes,
 				fmax(p->view->length_ns / 1e6, 1e-6), "virtual time (ms)"};
 
-	svg_begin(to, place, WIDE, lanes_height(&l) + 26, "where the time of an iteration goes");
-	lanes_keys(keys, ARRAY_SIZE(keys), to, 4, 6);
-	lanes_draw(&l, to, 4, 26, WIDE - 8);
+	svg_begin(to, place, WIDE, lanes_height(&l) + top, "where the time of an iteration goes");
+	if (place == SVG_ALONE)
+		lanes_keys(iteration_keys, ARRAY_SIZE(iteration_keys), to, 4, 6);
+	lanes_draw(&l, to, 4, top, WIDE - 8);
 	svg_end(to);
 }
 
@@ -219,6 +223,7 @@ static void write_timeline(const struct page_run *p, struct doc *d)
 			 p->rep->rank);
 	if (d->form == DOC_HTML)
 		doc_heading(d, "Where the time goes");
+	doc_keys(d, iteration_keys, ARRAY_SIZE(iteration_keys));
 	if (doc_picture_begin(d, caption, true)) {
 		run_page_draw(p, SVG_IN_PAGE, d->to);
 		doc_picture_end(d);
@@ -262,12 +267,13 @@ static void write_kinds(const struct page_run *p, struct doc *d)
 	doc_table_end(d);
 }
 
+static const struct lane_key group_keys[] = {{SVG_OTHERS, "waits for other ranks"},
+					     {SVG_NETWORK, "takes"},
+					     {SVG_INJECTED, "injected"}};
+
 /* Of each group a bar: waits for others, takes, injected. */
 static int draw_groups(const struct view *v, size_t n, FILE *to)
 {
-	static const struct lane_key keys[] = {{SVG_OTHERS, "waits for other ranks"},
-					       {SVG_NETWORK, "takes"},
-					       {SVG_INJECTED, "injected"}};
 	CLEANUP(freep) struct lane *lanes = calloc(n, sizeof(*lanes));
 	CLEANUP(freep) struct lane_bar *bars = calloc(3 * n, sizeof(*bars));
 	struct lanes l = {lanes, n, 0, "mean time of an op (ms)"};
@@ -290,15 +296,15 @@ static int draw_groups(const struct view *v, size_t n, FILE *to)
 
 			b->from = from;
 			b->to = from += parts[k];
-			b->role = keys[k].role;
-			snprintf(b->tip, sizeof(b->tip), "%s %.3f ms", keys[k].text, parts[k]);
+			b->role = group_keys[k].role;
+			snprintf(b->tip, sizeof(b->tip), "%s %.3f ms", group_keys[k].text,
+				 parts[k]);
 		}
 		l.length = fmax(l.length, from);
 	}
 	l.length = fmax(l.length * 1.02, 1e-6);
-	svg_begin(to, SVG_IN_PAGE, NARROW, lanes_height(&l) + 24, "times of ops");
-	lanes_keys(keys, ARRAY_SIZE(keys), to, 4, 6);
-	lanes_draw(&l, to, 4, 24, NARROW - 8);
+	svg_begin(to, SVG_IN_PAGE, NARROW, lanes_height(&l), "times of ops");
+	lanes_draw(&l, to, 4, 0, NARROW - 8);
 	svg_end(to);
 	return 0;
 }
@@ -340,6 +346,7 @@ static int write_ops(const struct page_run *p, struct doc *d)
 		return 0;
 	doc_heading(d, "Ops");
 	write_kinds(p, d);
+	doc_keys(d, group_keys, ARRAY_SIZE(group_keys));
 	if (doc_picture_begin(d,
 			      "Ops that are alike, means: from the arrival of the rank to the end",
 			      false)) {
@@ -448,17 +455,77 @@ static void write_setting(const struct page_run *p, struct doc *d)
 	doc_table_end(d);
 }
 
+/* --- the fabric ------------------------------------------------------------------------------ */
+
+static double load_share(const struct page_run *p, const struct load *l)
+{
+	return l && l->bytes_per_ns > 0 && p->view->length_ns > 0
+		       ? l->bytes / l->bytes_per_ns / p->view->length_ns
+		       : 0;
+}
+
+static double link_share(const void *ctx, uint64_t link)
+{
+	const struct page_run *p = ctx;
+
+	return load_share(p, loads_of_link(p->loads, link));
+}
+
+/* The links that are busy longest, of each kind in each direction one. */
+static void write_busiest(const struct page_run *p, struct doc *d)
+{
+	static const char *const heads[] = {"busiest of their kind", "bytes an iteration",
+					    "busy for", "of the iteration"};
+	const struct load *most[LINK_KINDS][2] = {{NULL}};
+
+	for (size_t i = 0; i < p->loads->n; i++) {
+		const struct load *l = &p->loads->list[i],
+				  **best = &most[link_kind(l->link)][link_direction(l->link)];
+
+		if (load_share(p, l) > load_share(p, *best))
+			*best = l;
+	}
+	doc_table_begin(d, "lrrr", heads);
+	for (unsigned i = 0; i < LINK_KINDS * 2; i++) {
+		const struct load *l = most[i / 2][i % 2];
+		char text[4][64];
+
+		if (!l)
+			continue;
+		fabric_link_name(p->fabric, l->link, text[0], sizeof(text[0]));
+		units_print_bytes((uint64_t)l->bytes, text[1], sizeof(text[1]));
+		units_print_time(l->bytes / l->bytes_per_ns, text[2], sizeof(text[2]));
+		snprintf(text[3], sizeof(text[3]), "%.1f %%", 100 * load_share(p, l));
+		doc_row(d, (struct doc_cell[]){text_cell(text[0]), text_cell(text[1]),
+					       text_cell(text[2]), text_cell(text[3])});
+	}
+	doc_table_end(d);
+	doc_text(
+		d,
+		"Modelled: what collectives of communicators with a real rank put on links in one iteration; "
+		"not sends and receives, nor what-ifs on links.");
+}
+
 static int write_fabric(const struct page_run *p, struct doc *d)
 {
+	const struct topo_loads loads = {link_share, p};
+	bool has_loads = p->loads->n && p->view->shown;
 	int r = 0;
 
-	if (!p->fabric || d->form != DOC_HTML)
+	if (!p->fabric || (d->form != DOC_HTML && !has_loads))
 		return 0;
 	doc_heading(d, "Fabric");
-	if (doc_picture_begin(d, "Equal nodes are drawn once", true)) {
-		r = topo_draw(p->fabric, SVG_IN_PAGE, d->to);
+	if (doc_picture_begin(
+		    d,
+		    has_loads
+			    ? "Equal nodes are drawn once; boxes are as full as their links are busy in an iteration"
+			    : "Equal nodes are drawn once",
+		    true)) {
+		r = topo_draw(p->fabric, has_loads ? &loads : NULL, SVG_IN_PAGE, d->to);
 		doc_picture_end(d);
 	}
+	if (has_loads)
+		write_busiest(p, d);
 	return r;
 }
 

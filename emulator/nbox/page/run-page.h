@@ -3,6 +3,7 @@
 
 #include "nbox/draw/svg.h"
 #include "nbox/page/doc.h"
+#include "nbox/page/loads.h"
 #include "nbox/page/view.h"
 #include "nbox/report/load.h"
 
@@ -11,6 +12,7 @@ struct page_run {
 	const struct report *rep;
 	const struct view *view;
 	const struct fabric *fabric; /* NULL: the run has none */
+	const struct loads *loads;   /* of it */
 };
 
 /* Return: 0; -ENOMEM. */

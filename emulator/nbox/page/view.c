@@ -1,6 +1,4 @@
-/* See view.h. What a lane of computation shows follows from the formula of timelines
- * (timeline/timeline.h): a point that waits for *deps* was computed from S, when they were over and
- * the host had given the stream its work; what was exposed lies just before S. */
+/* See view.h. */
 #include "nbox/page/view.h"
 
 #include <errno.h>
@@ -10,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "nbox/export/spans.h"
 #include "schedule/coll.h"
 
 #define LANES_MAX 24
@@ -145,142 +144,17 @@ static int add_bar(struct view *v, const char *lane, double from, double to, enu
 	return 0;
 }
 
-/* A point, or an op's arrival. */
-struct place {
-	uint64_t order, name, host, call_ns, time_ns, work_ns, exposed_ns;
-	double virtual_ns; /* of it */
-	double end_ns;     /* for who waits for it: of an op, its end */
-	uint32_t stream, n_deps;
-	bool is_host, is_host_bound, is_op;
-	const struct record_dep *deps;
-};
-
-struct name {
-	uint64_t name;
-	const struct place *last; /* NULL: none has come */
-};
-
-static int by_order(const void *pa, const void *pb)
+/* Computation, and before it the waiting that is exposed. */
+static int add_span(struct view *v, const struct span *s)
 {
-	const struct place *a = pa, *b = pb;
-
-	return (a->order > b->order) - (a->order < b->order);
-}
-
-static int by_name(const void *pa, const void *pb)
-{
-	const struct name *a = pa, *b = pb;
-
-	return (a->name > b->name) - (a->name < b->name);
-}
-
-static uint64_t take_places(const struct view *v, uint32_t world_rank, struct place *places)
-{
-	uint64_t n = 0;
-
-	for (uint64_t i = 0; i < v->n_ops; i++) {
-		const struct record_op *op = &v->ops[i];
-
-		places[n++] = (struct place){op->order,
-					     op->name,
-					     op->host,
-					     op->call_ns,
-					     op->arrive_ns,
-					     op->work_ns,
-					     op->exposed_ns,
-					     (double)op->virtual_arrive_ns,
-					     (double)op->virtual_end_ns,
-					     op->stream,
-					     op->n_deps,
-					     false,
-					     false,
-					     true,
-					     op->deps};
-	}
-	for (uint64_t i = 0; i < v->rec->n_points; i++) {
-		const struct record_point *p = &v->rec->points[i];
-
-		if (p->world_rank == world_rank)
-			places[n++] = (struct place){p->order,
-						     p->name,
-						     p->host,
-						     p->call_ns,
-						     p->time_ns,
-						     p->work_ns,
-						     p->exposed_ns,
-						     (double)p->virtual_ns,
-						     (double)p->virtual_ns,
-						     p->stream,
-						     p->n_deps,
-						     p->kind == RECORD_POINT_HOST,
-						     p->is_host_bound != 0,
-						     false,
-						     p->deps};
-	}
-	qsort(places, n, sizeof(*places), by_order);
-	return n;
-}
-
-static const struct place *last_of(struct name *names, uint64_t n, uint64_t name)
-{
-	const struct name key = {.name = name};
-	struct name *found = name ? bsearch(&key, names, n, sizeof(*names), by_name) : NULL;
-
-	return found ? found->last : NULL;
-}
-
-/* S of timeline.h: when computation that led to @p began. */
-static double began_ns(const struct place *p, struct name *names, uint64_t n)
-{
-	const struct place *host = last_of(names, n, p->host);
-	double began = -INFINITY;
-
-	for (uint32_t i = 0; i < p->n_deps; i++) {
-		const struct place *dep = last_of(names, n, p->deps[i].name);
-
-		began = dep ? fmax(began, dep->end_ns) : began;
-	}
-	if (host && p->work_ns > host->time_ns)
-		began = fmax(began, host->virtual_ns + (double)(p->work_ns - host->time_ns));
-	return fmin(began, p->virtual_ns);
-}
-
-/* Where the computation that led to @p ran. A host that waits for a stream sees the end of what was
- * computed there. */
-static const char *lane_of_place(const struct place *p, struct name *names, uint64_t n, char *buf,
-				 size_t size)
-{
-	const struct place *on = p->is_host ? NULL : p;
-
-	for (uint32_t i = 0; p->is_host && i < p->n_deps; i++) {
-		const struct place *dep = last_of(names, n, p->deps[i].name);
-
-		if (dep && !dep->is_host && !dep->is_op && (!on || dep->end_ns > on->end_ns))
-			on = dep;
-	}
-	if (on)
-		snprintf(buf, size, "computation, stream %u", on->stream);
-	else
-		snprintf(buf, size, "host");
-	return buf;
-}
-
-static int add_place(struct view *v, const struct place *p, struct name *names, uint64_t n)
-{
-	double began = began_ns(p, names, n), exposed = (double)p->exposed_ns;
+	double from = (double)s->from_ns;
+	uint64_t exposed = s->op ? s->op->exposed_ns : s->point->exposed_ns;
 	char lane[64];
 	int r;
 
-	if (!isfinite(began))
-		began = p->virtual_ns;
-	lane_of_place(p, names, n, lane, sizeof(lane));
-	if (p->virtual_ns > began &&
-	    (r = add_bar(v, lane, began, p->virtual_ns, SVG_COMPUTE,
-			 p->is_host_bound ? "the host" : "computation")) < 0)
-		return r;
-	return exposed > 0 ? add_bar(v, lane, began - exposed, began, SVG_EXPOSED,
-				     "waits for communication")
-			   : 0;
+	snprintf(lane, sizeof(lane), "computation, stream %u", s->stream);
+	r = add_bar(v, lane, from - (double)exposed, from, SVG_EXPOSED, "waits for communication");
+	return r < 0 ? r : add_bar(v, lane, from, (double)s->at_ns, SVG_COMPUTE, "computation");
 }
 
 /* Streams of ops have places, too, with next to nothing between them. */
@@ -304,27 +178,13 @@ static void drop_empty_lanes(struct view *v)
 
 static int add_computation(struct view *v, uint32_t world_rank)
 {
-	uint64_t size = v->n_ops + v->rec->n_points + 1, n;
-	CLEANUP(freep) struct place *places = calloc(size, sizeof(*places));
-	CLEANUP(freep) struct name *names = calloc(size, sizeof(*names));
-	int r = 0;
+	CLEANUP(spans_deinit) struct spans spans = {0};
+	int r = spans_find(v->rec, &spans);
 
-	if (!places || !names)
-		return -ENOMEM;
-	n = take_places(v, world_rank, places);
-	for (uint64_t i = 0; i < n; i++)
-		names[i].name = places[i].name;
-	qsort(names, n, sizeof(*names), by_name);
-	for (uint64_t i = 0; r == 0 && i < n; i++) {
-		const struct name key = {.name = places[i].name};
-		struct name *own = bsearch(&key, names, n, sizeof(*names), by_name);
-
-		r = add_place(v, &places[i], names, n);
-		if (own) {
-			/* equal names: bsearch() finds the same one each time */
-			own->last = &places[i];
-		}
-	}
+	for (size_t i = 0; r == 0 && i < spans.n; i++)
+		if (spans.list[i].world_rank == world_rank)
+			r = add_span(v, &spans.list[i]);
+	drop_empty_lanes(v);
 	return r;
 }
 
@@ -445,7 +305,6 @@ int view_make(const struct record *rec, uint32_t world_rank, struct view *ret)
 		r = find_steps(&v);
 	if (r == 0)
 		r = add_computation(&v, world_rank);
-	drop_empty_lanes(&v);
 	if (r == 0)
 		r = add_ops(&v);
 	if (r == 0)

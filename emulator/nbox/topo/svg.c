@@ -1,5 +1,6 @@
 /* The fabric as a picture: spines, leaves, nodes with NICs, GPUs and what joins these. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "fabric/leaf.h"
@@ -29,6 +30,7 @@ struct picture {
 	const struct fabric *f;
 	FILE *to;
 	struct topo_fold fold;
+	const struct topo_loads *loads; /* NULL: none */
 	enum svg_place place;
 	double width;
 };
@@ -74,7 +76,34 @@ static bool is_nic_changed(const struct fabric *f, uint32_t node, uint32_t nic)
 	return false;
 }
 
-static void draw_gpus(struct picture *p, double x)
+/* Of the link at the nodes that the unit stands for, in both directions. */
+static double share_of(const struct picture *p, const struct topo_unit *u, enum link_kind kind,
+		       uint32_t i)
+{
+	double most = 0;
+
+	for (uint32_t k = 0; p->loads && k < u->n_nodes * u->n_equal; k++)
+		for (unsigned direction = 0; direction < 2; direction++)
+			most = fmax(most,
+				    p->loads->share(p->loads->ctx,
+						    link_number(kind, u->first + k, i, direction)));
+	return most;
+}
+
+/* A box that is so full. */
+static void draw_load(struct picture *p, double x, double y, double width, double share)
+{
+	double height = fmax(BAR * fmin(share, 1), 1.5);
+	char tip[64];
+
+	if (share <= 0)
+		return;
+	snprintf(tip, sizeof(tip), "busy %.1f %% of the iteration", 100 * share);
+	svg_box(p->to, x, y + BAR - height, width, height, share > .7 ? SVG_EXPOSED : SVG_NETWORK,
+		0, tip);
+}
+
+static void draw_gpus(struct picture *p, const struct topo_unit *u, double x)
 {
 	uint32_t n = p->f->gpus_per_node, shown = gpus_shown(p->f);
 	double w = unit_width(p->f), step = (w - 16) / shown;
@@ -84,6 +113,7 @@ static void draw_gpus(struct picture *p, double x)
 		double at = x + 8 + i * step;
 
 		svg_thing(p->to, at + 2, GPU_Y, step - 4, BAR, SVG_GPU);
+		draw_load(p, at + 2, GPU_Y, step - 4, share_of(p, u, LINK_GPU, i));
 		svg_print(p->to, at + step / 2, GPU_Y + 16, SVG_MIDDLE, SVG_SOFT,
 			  is_rest ? "..." : "%u", i);
 		svg_line(p->to, at + step / 2, GPU_Y + BAR, at + step / 2, BUS_Y, SVG_SOFT,
@@ -110,6 +140,7 @@ static void draw_nics(struct picture *p, const struct topo_unit *u, double x)
 			svg_line(p->to, at, NIC_Y + BAR, gpu, GPU_Y, SVG_SOFT, SVG_THIN);
 		}
 		svg_thing(p->to, at - side / 2, NIC_Y, side, BAR, is_changed ? SVG_BAD : SVG_NIC);
+		draw_load(p, at - side / 2, NIC_Y, side, share_of(p, u, LINK_NIC, i));
 		svg_print(p->to, at, NIC_Y + 16, SVG_MIDDLE, is_changed ? SVG_PAPER : SVG_SOFT,
 			  "%u", i);
 	}
@@ -151,7 +182,7 @@ static void draw_unit(struct picture *p, const struct topo_unit *u, double x, ui
 		svg_thing(p->to, x + 4.0 * i, NODE_Y + 4.0 * i, w, NODE_HEIGHT, SVG_NODE);
 	svg_thing(p->to, x, NODE_Y, w, NODE_HEIGHT, SVG_NODE);
 	draw_nics(p, u, x);
-	draw_gpus(p, x);
+	draw_gpus(p, u, x);
 	svg_thing(p->to, x + 8, BUS_Y, w - 16, BAR, SVG_GPU);
 	svg_print(p->to, x + w / 2, BUS_Y + 16, SVG_MIDDLE, SVG_SOFT, "%s %s", topo_intra(c),
 		  topo_rate(c->gpu_bytes_per_ns, rate, sizeof(rate)));
@@ -172,8 +203,13 @@ static void draw_leaves(struct picture *p, const struct topo_row *row, double x)
 	for (uint32_t i = 0; i < n; i++) {
 		double side = n > 1 ? (w - 6 < 60 ? w - 6 : 60) : w, at = leaf_x(p, row, x, i);
 		uint32_t number = row->row * n + i;
+		double up = 0;
 
 		svg_thing(p->to, at - side / 2, LEAF_Y, side, BAR, SVG_LEAF);
+		for (unsigned k = 0; p->loads && k < 2; k++)
+			up = fmax(up, p->loads->share(p->loads->ctx,
+						      link_number(LINK_LEAF, number, 0, k)));
+		draw_load(p, at - side / 2, LEAF_Y, side, up);
 		svg_print(p->to, at, LEAF_Y + 16, SVG_MIDDLE, SVG_SOFT, "%s%u",
 			  side < 40 ? "" : topo_leaf(p->f), number);
 	}
@@ -290,9 +326,11 @@ static void draw_page(struct picture *p)
 	svg_end(p->to);
 }
 
-int topo_draw(const struct fabric *f, enum svg_place place, FILE *to)
+int topo_draw(const struct fabric *f, const struct topo_loads *loads, enum svg_place place,
+	      FILE *to)
 {
-	struct picture p = {.f = f, .to = to, .place = place, .width = 2 * LEFT - GAP};
+	struct picture p = {
+		.f = f, .to = to, .loads = loads, .place = place, .width = 2 * LEFT - GAP};
 	int r = topo_fold(f, &p.fold);
 
 	if (r < 0)
@@ -307,5 +345,5 @@ int topo_draw(const struct fabric *f, enum svg_place place, FILE *to)
 
 int topo_draw_svg(const struct fabric *f, FILE *to)
 {
-	return topo_draw(f, SVG_ALONE, to);
+	return topo_draw(f, NULL, SVG_ALONE, to);
 }

@@ -17,6 +17,10 @@ for run in d5 odd; do
 	check "its figures are those of summary.json" python3 -IS "$here/check-page.py" $run.html nbox-out/$run/summary.json
 done
 check "the fabric is drawn" grep -q 'NVSwitch with NVLS' odd.html
+check "with loads: an all-reduce of two of each node sends as much as it receives" python3 -IS -c '
+import re
+rows = re.findall(r"<td>(node\d+\.nic\d+)\.(in|out)</td><td class=\"r\">([^<]*)", open("odd.html").read())
+assert len(rows) == 2 and rows[0][2] == rows[1][2], rows'
 check "the command is text" grep -q 'env A=&lt;/script>&lt;script>console.error(&quot;obeyed&quot;)' odd.html
 exits 0 "a page of several runs" "$NBOX" report --format html --out sweep.html d0 d2 d5
 check "its figures are theirs" python3 -IS "$here/check-page.py" sweep.html nbox-out/d0/summary.json nbox-out/d2/summary.json nbox-out/d5/summary.json
