@@ -191,22 +191,41 @@ static int check_payload_memory(struct config *c, struct err *err)
 			    "payload-memory device needs link rdma (workers use %s)", c->addr);
 }
 
-static int check_store(struct config *c, struct err *err)
+/* "HOST:PORT" or "none", which gives NULL. */
+static int check_host_port(struct config *c, enum option_id id, const char **ret, struct err *err)
 {
-	const char *text = config_text(c, CONFIG_STORE), *colon = strrchr(text, ':');
+	const char *text = config_text(c, id), *colon = strrchr(text, ':');
 	uint64_t port;
 
-	c->store = NULL;
+	*ret = NULL;
 	if (strcmp(text, "none") == 0)
 		return 0;
 	if (!colon || colon == text || colon - text > 255)
-		return value_refuse(c, CONFIG_STORE, 0, err,
+		return value_refuse(c, id, 0, err,
 				    "'%.128s' is no HOST:PORT, such as 127.0.0.1:0, nor none",
 				    text);
 	if (units_count(colon + 1, &port, NULL) < 0 || port > 65535)
-		return value_refuse(c, CONFIG_STORE, 0, err,
-				    "'%.32s' is no port (0 to 65535; 0: any)", colon + 1);
-	c->store = text;
+		return value_refuse(c, id, 0, err, "'%.32s' is no port (0 to 65535; 0: any)",
+				    colon + 1);
+	*ret = text;
+	return 0;
+}
+
+static int check_metrics(struct config *c, struct err *err)
+{
+	int r = check_host_port(c, CONFIG_METRICS, &c->metrics, err);
+	char host[256];
+
+	if (r != 0 || !c->metrics)
+		return r;
+	snprintf(host, sizeof(host), "%.*s", (int)(strrchr(c->metrics, ':') - c->metrics),
+		 c->metrics);
+	c->metrics_needs_token = !is_loopback(host);
+	if (c->metrics_needs_token && !config_text(c, CONFIG_TOKEN))
+		return value_refuse(c, CONFIG_METRICS, 0, err,
+				    "%s can be reached from other hosts, that needs a token: set "
+				    "NBOX_TOKEN, or use 127.0.0.1:PORT",
+				    c->metrics);
 	return 0;
 }
 
@@ -215,5 +234,6 @@ int check_addresses(struct config *c, struct err *err)
 	int r = check_link(c, err);
 
 	r = r ? r : check_payload_memory(c, err);
-	return r ? r : check_store(c, err);
+	r = r ? r : check_host_port(c, CONFIG_STORE, &c->store, err);
+	return r ? r : check_metrics(c, err);
 }

@@ -79,6 +79,8 @@ struct config {
 	const char *addr;                /* the first: workers of `nbox run` use it */
 	uint8_t token[WIRE_TOKEN_BYTES]; /* zero-padded; all zero: none */
 	const char *store;               /* "host:port"; NULL: no TCPStore server */
+	const char *metrics;             /* "host:port"; NULL: no metrics are served */
+	bool metrics_needs_token;        /* other hosts can reach it */
 	uint64_t seed;
 	const char *out; /* NULL: no results directory */
 	int log_level;   /* enum log_level */

@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "base/plain.h"
 #include "nbox/commands.h"
-#include "nbox/export/trace.h"
+#include "nbox/export/forms.h"
 #include "nbox/page/page.h"
 #include "nbox/report/csv.h"
 #include "nbox/report/expect.h"
@@ -22,18 +22,17 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox report [--csv | --points | --trace FILE] [--json FILE] [--expect TEXT]... [RECORD]\n"
+		"usage: nbox report [--csv | --points] [--json FILE] [--FORM FILE...] [--expect TEXT]... [RECORD]\n"
 		"       nbox report --format html|svg|png|md [--out FILE] [RECORD...]\n\n"
 		"RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n" LIVE_RUN_TOP
 		"/ counts. Prints the summary of the run; instead, --csv prints every op and --points every point of the real ranks' time;\n"
 		"--json also writes the summary to FILE. --expect 'iteration_ms p95 < 700' says whether the run was so, and the exit code\n"
 		"is 3 if not. Of iteration_ms and lateness_us: mean, min, p25, p50, p75, p95, p99, max; of a step's mean exposed_ms,\n"
 		"injected_ms, modelled_ms, shared_ms, queued_ms, virtual_ms, wall_ms; steps, ops, early_gates, warnings; of nbox run exit_code.\n\n"
-		"--trace writes the timelines of the real ranks, in virtual time, for ui.perfetto.dev, chrome://tracing and tools of PyTorch's\n"
-		"profiler: FILE.json or FILE.json.gz with all ranks, or, for tools that want one rank a file, FOLDER/.\n\n"
 		"--format html is one page, without other files: figures, charts, a timeline, where each figure comes from. Of several runs it has\n"
 		"curves of the iteration's time over the setting in which they differ. svg, png: the main picture. md: the text for a pull request.\n"
 		"It goes to FILE, else to the standard output.\n\n");
+	forms_help(to);
 	csv_help(to);
 	return code;
 }
@@ -43,7 +42,8 @@ static int usage(FILE *to, int code)
 struct args {
 	const char *words[RUNS_MAX];
 	size_t n;
-	const char *json, *out, *trace;
+	const char *json, *out;
+	struct forms forms;
 	enum page_format format;
 	bool is_csv, is_points;
 	const char *expect_texts[REPORT_EXPECTS_MAX];
@@ -70,16 +70,14 @@ static int take_format(struct args *a, const char *word, struct err *err)
 
 static bool is_export(const struct args *a)
 {
-	return a->is_csv || a->is_points || a->trace;
+	return a->is_csv || a->is_points || forms_any(&a->forms);
 }
 
 /* What does not go together. Return: 0; -EINVAL with the sentence. */
 static int check(const struct args *a, struct err *err)
 {
-	if (a->is_csv + a->is_points + (a->trace != NULL) > 1)
-		return err_set(
-			err, EINVAL,
-			"one of --csv, --points and --trace at a time: each is printed instead of the summary");
+	if (a->is_csv && a->is_points)
+		return err_set(err, EINVAL, "either --csv or --points: each is a table of its own");
 	if (a->format == PAGE_TEXT && a->out)
 		return err_set(err, EINVAL, "--out %s: of --format html, svg, png or md", a->out);
 	if (a->format == PAGE_TEXT && a->n > 1)
@@ -89,7 +87,7 @@ static int check(const struct args *a, struct err *err)
 			a->words[0], a->words[1]);
 	if (a->format != PAGE_TEXT && (is_export(a) || a->json))
 		return err_set(err, EINVAL,
-			       "--format %s: without --csv, --points, --trace and --json",
+			       "--format %s: a form of its own, without --csv, --json or another",
 			       format_names[a->format]);
 	if (a->format != PAGE_TEXT && a->format != PAGE_MD && !a->out && isatty(STDOUT_FILENO))
 		return err_set(err, EINVAL,
@@ -144,9 +142,7 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 			a->is_csv = true;
 		else if (w.id == FLAG_POINTS)
 			a->is_points = true;
-		else if (w.id == FLAG_TRACE)
-			a->trace = w.value;
-		else
+		else if (!forms_take(&a->forms, &w))
 			a->json = w.value;
 		if (r < 0)
 			return r;
@@ -229,8 +225,8 @@ int cmd_report(int argc, char **argv)
 		r = csv_print(&run.rec, stdout);
 	if (r == 0 && a.is_points)
 		csv_print_points(&run.rec, stdout);
-	if (r == 0 && a.trace)
-		r = trace_write(&run.rec, a.trace, &err);
+	if (r == 0)
+		r = forms_write(&a.forms, &run, &err);
 	if (r == 0 && (!is_export(&a) || a.json || a.n_expects))
 		r = print_summary(&run, &a, &is_met, &err);
 	if (r == 0 && !is_met)

@@ -20,6 +20,7 @@
 #include "nboxd/op/live.h"
 
 struct groups;
+struct metrics;
 struct store_server;
 
 struct server {
@@ -34,6 +35,7 @@ struct server {
 	struct processes processes;
 	struct door door;
 	struct store_server *store; /* owned; NULL: no store is asked for */
+	struct metrics *metrics;    /* owned; NULL: none are asked for */
 	struct groups *groups;      /* owned */
 	struct comms comms;
 	struct gathers gathers;

@@ -20,6 +20,7 @@
 #include "nboxd/frames.h"
 #include "nboxd/job/results.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/metrics.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/wait.h"
@@ -360,6 +361,8 @@ static int open_rooms(struct server *s, struct err *err)
 		return err_set(err, ENOMEM, "cannot set up libevent");
 	if (c->store && (r = open_store(s, err)) < 0)
 		return r;
+	if (c->metrics && (r = metrics_open(s, &s->metrics, err)) < 0)
+		return r;
 	if (!c->out)
 		return 0;
 	r = results_open(c, s->start_ns, &s->live.record, err);
@@ -417,6 +420,7 @@ struct server *server_close(struct server *s)
 		comm_free(s->comms.by_number);
 	store_server_close(s->store);
 	groups_free(s->groups);
+	metrics_close(s->metrics);
 	listen_close(&s->listen);
 	loop_close(&s->loop);
 	engine_free(s->live.engine);

@@ -11,6 +11,7 @@
 #include "nboxd/comm/gather-missing.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/metrics.h"
 #include "nboxd/op/wait.h"
 #include "nboxd/rooms.h"
 #include "nboxd/store/serve/server.h"
@@ -160,6 +161,8 @@ char *status_json(const struct server *s)
 	json_object_update(all, counts);
 	if (s->store)
 		json_object_set_new(all, "store", store_json(s));
+	if (s->metrics)
+		json_object_set_new(all, "metrics", text_json(metrics_addr(s->metrics)));
 	json_object_set_new(all, "workers", workers_json(s));
 	json_object_set_new(all, "communicators", comms_json(s));
 	json_object_set_new(all, "waits", waits_json(s));

@@ -1,4 +1,4 @@
-"""Tools of others read what nbox makes of a run: Holistic Trace Analysis its traces."""
+"""Tools of others read what nbox makes of a run: Holistic Trace Analysis its trace, Prometheus's own parser its metrics."""
 import gzip
 import json
 import os
@@ -39,6 +39,13 @@ def cut(path, first_step):
     return len(steps), busy
 
 
+def metrics_are_read(text, figures):
+    import prometheus_client.parser
+    found = {s.name: s.value for family in prometheus_client.parser.text_string_to_metric_families(text) for s in family.samples}
+    got = (found["nbox_ranks"], found["nbox_step_seconds_count"], round(1e3 * found["nbox_step_exposed_seconds"], 6))
+    expect(got == (figures["world_size"], figures["steps"]["timed"], round(figures["exposed_ms"], 6)), str(got))
+
+
 def overlap_is_that_of_hta():
     """What a step exposes of its communication, by the summary, HTA does not find beside computation: within 1 % of the communication."""
     import hta.trace_analysis
@@ -50,6 +57,7 @@ def overlap_is_that_of_hta():
         nbox("report", run, "--trace", traces + "/")
         with open(summary) as f:
             figures = json.load(f)
+        metrics_are_read(nbox("report", run, "--metrics", "-"), figures)
         n, busy = cut(os.path.join(traces, "rank-0.json.gz"), figures["steps"]["warm_up"] + 1)
         found = hta.trace_analysis.TraceAnalysis(trace_dir=traces, include_last_profiler_step=True).get_comm_comp_overlap(visualize=False)
     got = float(found.loc[found["rank"] == 0, "comp_comm_overlap_pctg"].iloc[0])

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "engine/engine.h"
 #include "engine/record-write.h"
+#include "engine/totals.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/failure.h"
 #include "nboxd/op/payload.h"
@@ -15,6 +16,7 @@ struct live {
 	struct failures *failures; /* borrowed */
 	struct engine *engine;
 	struct record_writer *record; /* NULL: no results directory */
+	struct totals totals;         /* of the rows that it was given, or would be */
 	struct payload payload;
 	uint64_t n_points, n_messages_in, n_messages_out; /* since the start */
 	bool is_slow_told;                                /* of the first op */

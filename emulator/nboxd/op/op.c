@@ -36,6 +36,7 @@ const struct comm_sink op_comm_sink = {.end_ops = end_ops, .is_owed = op_is_owed
 static void on_debt(struct ops *ops, double ns)
 {
 	record_debt(live_of(ops)->record, ns);
+	totals_debt(&live_of(ops)->totals, ns);
 }
 
 static void on_warn(struct ops *ops, const char *sentence)
@@ -313,6 +314,7 @@ static void record_done(const struct post *post, const struct wire_done *done)
 		calls[i] = (struct record_call){op->p2p->calls[i].peer, op->p2p->calls[i].is_send,
 						op->p2p->calls[i].bytes};
 	record_op(live_of(c->ops)->record, &row);
+	totals_op(&live_of(c->ops)->totals, &row);
 }
 
 int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -338,7 +340,7 @@ int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, co
 	timeline_opened(post->node, done.release_ns);
 	if (done.release_ns < post->end_ns && done.release_ns >= post->earliest_ns) {
 		/* its end moved when the gate was open, or all but */
-		record_debt(live->record, (double)(post->end_ns - done.release_ns));
+		on_debt(&live->ops, (double)(post->end_ns - done.release_ns));
 		post->end_ns = done.release_ns;
 	}
 	op->n_done++;

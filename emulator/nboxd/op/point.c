@@ -21,26 +21,28 @@ static void record(struct live *live, uint32_t world_rank, const struct wire_poi
 		   const char *list, const struct timeline_times *times)
 {
 	struct record_dep deps[WIRE_DEPS_MAX];
+	const struct record_point point = {
+		.name = m->name,
+		.host = m->host,
+		.call_ns = m->call_ns,
+		.time_ns = m->time_ns,
+		.virtual_ns = times->time_ns,
+		.plain_ns = times->plain_ns,
+		.exposed_ns = times->exposed_ns,
+		.world_rank = world_rank,
+		.stream = m->stream,
+		.kind = m->kind,
+		.is_host_bound = times->is_host_bound,
+		.work_ns = m->work_ns,
+		.order = live->n_points++,
+		.n_deps = m->n_deps,
+		.deps = deps,
+	};
 
 	_Static_assert(sizeof(deps[0]) == sizeof(struct wire_dep), "one form");
 	memcpy(deps, list, m->n_deps * sizeof(deps[0]));
-	record_point(live->record, &(struct record_point){
-					   .name = m->name,
-					   .host = m->host,
-					   .call_ns = m->call_ns,
-					   .time_ns = m->time_ns,
-					   .virtual_ns = times->time_ns,
-					   .plain_ns = times->plain_ns,
-					   .exposed_ns = times->exposed_ns,
-					   .world_rank = world_rank,
-					   .stream = m->stream,
-					   .kind = m->kind,
-					   .is_host_bound = times->is_host_bound,
-					   .work_ns = m->work_ns,
-					   .order = live->n_points++,
-					   .n_deps = m->n_deps,
-					   .deps = deps,
-				   });
+	record_point(live->record, &point);
+	totals_point(&live->totals, &point);
 }
 
 int op_on_point(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)

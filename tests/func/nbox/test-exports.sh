@@ -20,8 +20,56 @@ exits 0 "a trace for each rank" "$NBOX" report r --trace t/
 is "$(for i in 0 1; do gunzip -c t/rank-$i.json.gz | python3 -ISc 'import json, sys
 d = json.load(sys.stdin); print(d["distributedInfo"]["rank"], {e["pid"] for e in d["traceEvents"]})'; done)" "0 {0}
 1 {1}" "holds that rank"
-exits 2 "a trace and a table" "$NBOX" report r --trace t.json --csv
 exits 1 "a trace where nothing can be written" "$NBOX" report r --trace none/t.json
 says "none/t.json" "names the file"
+
+# --- metrics: a grammar of the text format, stricter than Prometheus: a family is whole, with HELP and TYPE; histograms rise
+grammar='import re, sys
+kinds, seen, last, values = {}, [], "", {}
+for line in sys.stdin.read().splitlines():
+    head = re.fullmatch(r"# (HELP|TYPE) ([a-z_]+) (.+)", line)
+    if head:
+        if head[1] == "TYPE": kinds[head[2]] = head[3]
+        elif head[2] in seen: sys.exit("twice: " + line)
+        last = head[2]; seen.append(last)
+        continue
+    m = re.fullmatch(r"([a-z_]+)(\{(?:[a-z_]+=\"(?:[^\"\\\\]|\\\\.)*\"(?:,(?=[a-z]))?)+\})? (-?[0-9.e+-]+)", line)
+    if not m or kinds.get(last) not in ("counter", "gauge", "histogram", "summary"): sys.exit("no sample: " + line)
+    suffixes = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("", "_sum", "_count")}.get(kinds[last], ("",))
+    if m[1] not in [last + s for s in suffixes]: sys.exit("of no family: " + line)
+    if (kinds[last] == "counter") != last.endswith("_total"): sys.exit("called wrongly: " + line)
+    values[m[1] + (m[2] or "")] = float(m[3])
+late = [v for k, v in values.items() if k.startswith("nbox_gate_lateness_seconds_bucket")]
+if late != sorted(late) or late[-1] != values["nbox_gate_lateness_seconds_count"]: sys.exit("a histogram falls: %s" % late)
+print(eval(sys.argv[1], {"v": values}))'
+exits 0 "metrics of the run" "$NBOX" report r --metrics m.prom
+is "$(python3 -ISc "$grammar" 'int(sum(v[k] for k in v if k.startswith("nbox_ops_total")))' <m.prom)" "$(lines op)" "count its ops"
+is "$(python3 -ISc "$grammar" 'round(1e3 * v["nbox_step_exposed_seconds"], 9)' <m.prom)" "$(json nbox-out/r/summary.json 'round(d["exposed_ms"], 9)')" "say what summary.json says"
+fetch() { # ADDR [TOKEN]
+	python3 -I -c 'import sys, urllib.request, urllib.error
+request = urllib.request.Request("http://%s" % sys.argv[1], headers={"Authorization": "Bearer " + sys.argv[2]} if len(sys.argv) > 2 else {})
+try: sys.stdout.write(urllib.request.urlopen(request, timeout=60).read().decode())
+except urllib.error.HTTPError as e: print(e.code)' "$@"
+}
+metrics_addr() { "$NBOX" status --json "$@" | python3 -ISc 'import json, sys; print(json.load(sys.stdin)["metrics"])'; }
+TMPDIR=$tmp timeout 100 "$NBOX" run --nodes 4 --gpus-per-node 2 --metrics 127.0.0.1:0 --out live -- "$BUILD/tests/func/jobs/flaky" until "$tmp/go" >live.log 2>&1 &
+run=$! logs=(live.log)
+check "a run serves its metrics" within 100 metrics_addr live
+addr=$(metrics_addr live)
+is "$(fetch "$addr/metrics" | python3 -ISc "$grammar" 'v["nbox_ranks"], v["nbox_real_ranks"]')" "(8.0, 2.0)" "which are its own, and well formed"
+is "$(fetch "$addr/")" 404 "and nothing else"
+touch go
+wait $run
+is "$?" 0 "the run goes on undisturbed"
+exits 2 "metrics for everybody" "$BUILD/nboxd" --nodes 2 --metrics 0.0.0.0:0
+says "that needs a token" "are refused"
+NBOX_TOKEN=secret timeout 100 "$BUILD/nboxd" --nodes 2 --metrics 0.0.0.0:0 --addr "shm:@nbox-exports-$$" >nboxd.log 2>&1 &
+nboxd=$! logs=(nboxd.log)
+check "with a token they are served" within 100 metrics_addr --addr "shm:@nbox-exports-$$" --token secret
+addr=$(metrics_addr --addr "shm:@nbox-exports-$$" --token secret)
+addr=127.0.0.1:${addr##*:}
+is "$(fetch "$addr/metrics") $(fetch "$addr/metrics" secre) $(fetch "$addr/metrics" secret | grep -c '^nbox_info')" "401 401 1" "to who shows it"
+kill $nboxd
+wait $nboxd
 
 finish

@@ -20,7 +20,8 @@ static const struct bad bad_files[] = {
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
 	{"zzz: 2\n",
 	 "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, model, what_if, steps, "
-	 "scenario, expect, exchange, data, data_for, split, schedule, link, store, seed, out, log, tuning"},
+	 "scenario, expect, exchange, data, data_for, split, schedule, link, store, metrics, seed, out, "
+	 "log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
 	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n",
 	 "f:2:1: key 'cluster' is here a second time"},
@@ -169,6 +170,9 @@ static const struct bad bad_files[] = {
 	{"store: 127.0.0.1\n", "f:1:8: '127.0.0.1' is no HOST:PORT, such as 127.0.0.1:0, nor none"},
 	{"store: \":0\"\n", "f:1:8: ':0' is no HOST:PORT, such as 127.0.0.1:0, nor none"},
 	{"store: localhost:70000\n", "f:1:8: '70000' is no port (0 to 65535; 0: any)"},
+	{"metrics: 10.0.0.1:9464\n",
+	 "f:1:10: 10.0.0.1:9464 can be reached from other hosts, that needs a token: set NBOX_TOKEN, or use "
+	 "127.0.0.1:PORT"},
 	{"seed: -1\n", "f:1:7: seed: "},
 	{"out: \"\"\n", "f:1:6: no directory is named"},
 	{"- a\n", "f:1:1: keys are expected here, such as cluster:, model:, exchange:"},

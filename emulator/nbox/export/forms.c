@@ -1,0 +1,76 @@
+/* See forms.h. */
+#include "nbox/export/forms.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "nbox/export/metrics.h"
+#include "nbox/export/out.h"
+#include "nbox/export/trace.h"
+
+static int write_trace(const struct loaded_run *run, const char *path, struct err *err)
+{
+	return trace_write(&run->rec, path, err);
+}
+
+static int write_metrics(const struct loaded_run *run, const char *path, struct err *err)
+{
+	struct report rep;
+	FILE *to;
+	int r = run_report(run, &rep);
+
+	if (r < 0 || (r = out_create(path, &to, err)) < 0)
+		return r;
+	metrics_print(&run->rec, &rep, to);
+	return file_finish(to, path, err);
+}
+
+static const struct {
+	enum option_id flag;
+	int (*write)(const struct loaded_run *run, const char *path, struct err *err);
+	const char *help;
+} table[FORMS] = {
+	{FLAG_TRACE, write_trace,
+	 "timelines of the real ranks, in virtual time, for ui.perfetto.dev, chrome://tracing and\n"
+	 "                    tools of PyTorch's profiler: FILE.json with all ranks, or FOLDER/ with a\n"
+	 "                    file for each"},
+	{FLAG_METRICS, write_metrics,
+	 "the figures as Prometheus reads them; nboxd serves those of a run that is under way"},
+};
+
+bool forms_take(struct forms *f, const struct option_word *w)
+{
+	for (int i = 0; i < FORMS; i++)
+		if (table[i].flag == w->id) {
+			f->files[i] = w->value;
+			return true;
+		}
+	return false;
+}
+
+bool forms_any(const struct forms *f)
+{
+	for (int i = 0; i < FORMS; i++)
+		if (f->files[i])
+			return true;
+	return false;
+}
+
+int forms_write(const struct forms *f, const struct loaded_run *run, struct err *err)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < FORMS; i++)
+		r = f->files[i] ? table[i].write(run, f->files[i], err) : 0;
+	return r;
+}
+
+void forms_help(FILE *to)
+{
+	fputs("Forms of others, each to a file instead of the summary; FILE '-' is the standard output, FILE.gz is packed:\n\n",
+	      to);
+	for (int i = 0; i < FORMS; i++)
+		fprintf(to, "  --%s FILE%*s%s\n", options[table[i].flag].name,
+			11 - (int)strlen(options[table[i].flag].name), "", table[i].help);
+	putc('\n', to);
+}
