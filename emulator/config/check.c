@@ -333,6 +333,8 @@ static int check_model(struct config *c, struct err *err)
 		struct err why;
 		int r = 0;
 
+		if (strcmp(text, "none") == 0 && v->n_items == 1)
+			break;
 		if (!text[0])
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "an empty what-if");
 		if (is_failure)

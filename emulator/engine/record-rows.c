@@ -51,8 +51,7 @@ static int grow(const struct row *row, void *list, uint64_t *size, uint64_t n, s
 	return 0;
 }
 
-/* NULL: no memory. */
-static void *take_memory(struct record *rec, size_t bytes)
+void *record_keep(struct record *rec, size_t bytes)
 {
 	struct record_lists *l = rec->lists;
 
@@ -100,7 +99,7 @@ static int take_list(struct row *row, size_t entry_bytes, void *ret_list, uint32
 		return refuse(row, "ends before its lists do");
 	if (l.n && l.entry_bytes < entry_bytes)
 		return refuse(row, "has a list of entries that are too short");
-	list = l.n ? take_memory(row->rows->rec, l.n * entry_bytes) : NULL;
+	list = l.n ? record_keep(row->rows->rec, l.n * entry_bytes) : NULL;
 	if (l.n && !list)
 		return err_set(row->err, ENOMEM, "no memory for the lists of the record");
 	for (uint32_t i = 0; i < l.n; i++)
@@ -125,6 +124,8 @@ static int add_header(struct row *row)
 		return err_set(row->err, EINVAL, "the record's layout does not end");
 	if (!memchr(h->data_for, '\0', sizeof(h->data_for)))
 		return err_set(row->err, EINVAL, "the record's list of data policies does not end");
+	if (!memchr(h->retimed_of, '\0', sizeof(h->retimed_of)))
+		return err_set(row->err, EINVAL, "the name of the record's run does not end");
 	if (h->n_real > h->world_size)
 		return err_set(row->err, EINVAL, "the record has %u real ranks in a world of %u",
 			       h->n_real, h->world_size);

@@ -20,6 +20,8 @@ struct record {
 };
 
 void record_deinit(struct record *r);
+/* Room for a list of the record's, freed with it; NULL: no memory. */
+void *record_keep(struct record *rec, size_t bytes);
 /* NULL: there is none of that number. */
 const struct record_comm *record_find_comm(const struct record *r, uint32_t number);
 

@@ -31,6 +31,8 @@ struct record_header {
 	char model[512];        /* terminated; model and what-ifs */
 	char layout[256];       /* terminated; declared layouts, separated by ';' */
 	char data_for[256];     /* terminated; exceptions from data: dp=fill, separated by ';' */
+	char retimed_of[256];   /* terminated; the run whose wall times these are, played again on
+				   this world; "": it is a run */
 };
 
 /* The last row, written anew with each write. */

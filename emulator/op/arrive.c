@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "op/moment.h"
 #include "op/p2p.h"
@@ -33,25 +32,12 @@ bool op_is_same_call(const struct wire_arrive *a, const struct wire_arrive *b)
 	       a->root == b->root;
 }
 
-static void take_deps(const char *deps, uint32_t n, struct timeline_dep *ret)
+int post_arrive(struct post *post, const struct wire_arrive *a, const struct timeline_dep *deps,
+		const struct timeline_dep *latest, uint64_t number, struct err *err)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		struct wire_dep dep;
-
-		memcpy(&dep, deps + i * sizeof(dep), sizeof(dep));
-		ret[i] = (struct timeline_dep){dep.name, dep.is_same_stream};
-	}
-}
-
-int post_arrive(struct post *post, const struct wire_arrive *a, const char *list, struct err *err)
-{
-	struct timeline_dep deps[WIRE_DEPS_MAX];
 	int r;
 
 	post->arrive = *a;
-	post->has_arrived = true;
-	post->op->n_arrived++;
-	take_deps(list, a->n_deps, deps);
 	moment_of_rank(post->op->comm->ops, post->member->world_rank);
 	r = timelines_arrive(post->op->comm->ops->timelines, post->member->world_rank,
 			     &(struct timeline_point){
@@ -62,29 +48,17 @@ int post_arrive(struct post *post, const struct wire_arrive *a, const char *list
 				     .host = a->host,
 				     .deps = deps,
 				     .n_deps = a->n_deps,
+				     .latest = latest,
+				     .number = number,
 				     .queue = post->op->comm->number + 1,
 			     },
 			     &post->node, &post->arrival, err);
 	return r < 0 ? r : moment_arrived(post, err);
 }
 
-int ops_point(struct ops *ops, uint32_t world_rank, const struct wire_point *p, const char *list,
+int ops_point(struct ops *ops, uint32_t world_rank, const struct timeline_point *p,
 	      struct timeline_times *ret, struct err *err)
 {
-	struct timeline_dep deps[WIRE_DEPS_MAX];
-
-	take_deps(list, p->n_deps, deps);
 	moment_of_rank(ops, world_rank);
-	return timelines_point(ops->timelines, world_rank,
-			       &(struct timeline_point){
-				       .name = p->name,
-				       .time_ns = p->time_ns,
-				       .call_ns = p->call_ns,
-				       .work_ns = p->work_ns,
-				       .host = p->host,
-				       .deps = deps,
-				       .n_deps = p->n_deps,
-				       .is_host = p->kind == WIRE_POINT_HOST,
-			       },
-			       ret, err);
+	return timelines_point(ops->timelines, world_rank, p, ret, err);
 }

@@ -13,10 +13,20 @@
 #include "scenario/step-count.h"
 #include "timeline/timeline.h"
 
+struct op;
 struct ops;
+struct post;
 struct run;
 
+/* @play and @is_lost may be NULL. */
 struct ops_sink {
+	/* Whether @op, which waits for calls of peers, waits in vain: it is not played. */
+	bool (*is_lost)(struct op *op);
+	/* The run's messages are to be played, up to run_end(). Without it a run is over at once.
+	 * Return: 0; negative errno with the sentence. */
+	int (*play)(struct run *run, struct err *err);
+	/* The end of @post is known. */
+	void (*released)(struct post *post);
 	/* The ends of a run that is not over have moved: another op shares the network with it. */
 	void (*moved)(struct run *run);
 	/* An end moved by @ns when its rank had gone on. */

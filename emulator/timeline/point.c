@@ -33,6 +33,21 @@ struct before {
 	bool is_host_bound;
 };
 
+static double wall_after(const struct timeline *t, const struct timeline_dep *dep,
+			 const struct timeline_node *n)
+{
+	return dep && dep->open_ns ? wall_of(t->all, dep->open_ns) : n->wall;
+}
+
+static void take_latest(struct timeline *t, const struct timeline_point *p, struct before *b)
+{
+	struct timeline_node *told = p->latest ? node_find(t, p->latest->name) : NULL;
+	struct timeline_node *n = told ? told : t->latest;
+
+	b->deps[b->n_deps++] = n;
+	b->wall = wall_after(t, told ? p->latest : NULL, n);
+}
+
 static void look_up(struct timeline *t, const struct timeline_point *p, struct before *b)
 {
 	double wall = wall_of(t->all, p->time_ns), call = wall_of(t->all, p->call_ns);
@@ -46,16 +61,17 @@ static void look_up(struct timeline *t, const struct timeline_point *p, struct b
 		if (!n)
 			continue;
 		b->deps[b->n_deps++] = n;
+		b->wall = fmax(b->wall, wall_after(t, &p->deps[i], n));
 		if (p->is_host || p->deps[i].is_same_stream)
 			is_after_host = (is_after_host || !p->is_host) && n->covered && b->host &&
 					n->covered <= b->host->number;
 	}
-	if (is_after_host && b->host) /* nothing was left to do when the host went on */
+	if (is_after_host && b->host) { /* nothing was left to do when the host went on */
 		b->deps[b->n_deps++] = b->host;
+		b->wall = fmax(b->wall, b->host->wall);
+	}
 	if (b->n_deps == 0 && t->latest)
-		b->deps[b->n_deps++] = t->latest;
-	for (size_t i = 0; i < b->n_deps; i++)
-		b->wall = fmax(b->wall, b->deps[i]->wall);
+		take_latest(t, p, b);
 	b->is_host_bound = p->call_ns && wall - call <= HOST_NS;
 	if (b->host)
 		b->gap = fmax(0, (b->is_host_bound ? wall : call) - b->host->wall);
@@ -134,7 +150,7 @@ static int times_make(struct timeline *t, const struct timeline_point *p, const 
 {
 	int r;
 
-	t->n_segments++;
+	t->n_segments = p->number ? p->number : t->n_segments + 1;
 	*ret = (struct times){0};
 	if (b->n_deps == 0) { /* the first one */
 		ret->all = ret->plain = wall_of(t->all, p->time_ns);

@@ -50,6 +50,8 @@ struct timeline_what_if {
 struct timeline_dep {
 	uint64_t name;
 	bool is_same_stream;
+	uint64_t open_ns; /* wall: when the gate of that, an op, had opened; 0: see
+			     timeline_opened() */
 };
 
 struct timeline_point {
@@ -59,7 +61,10 @@ struct timeline_point {
 	uint64_t host;             /* a name; 0: none */
 	const struct timeline_dep *deps;
 	size_t n_deps;
-	bool is_host;   /* a return to the host */
+	const struct timeline_dep *latest; /* what came last at the rank: a dep where none of @deps
+					      is known; NULL: that of the timeline */
+	uint64_t number;                   /* of all points of the rank, from 1; 0: as they come */
+	bool is_host;                      /* a return to the host */
 	uint32_t queue; /* an op's: those of one queue of a rank, a communicator, are played one
 			   after the other; 0: none */
 };

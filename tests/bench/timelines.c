@@ -53,8 +53,8 @@ static int end(struct job *job, struct timeline_node *op)
 static int iterate(struct job *job, struct err *err)
 {
 	uint64_t name = job->name += 2, at = 1000000000 + name * 1000000;
-	const struct timeline_dep waits[] = {{name - 2, true}, {name - 1, false}},
-				  op_waits[] = {{name - 1, true}, {name, false}};
+	const struct timeline_dep waits[] = {{name - 2, true, 0}, {name - 1, false, 0}},
+				  op_waits[] = {{name - 1, true, 0}, {name, false, 0}};
 	const struct timeline_point point = {.name = name,
 					     .time_ns = at,
 					     .call_ns = at - 900000,

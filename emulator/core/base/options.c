@@ -25,6 +25,10 @@ enum { /* as options.def calls them */
        MODEL = COMMAND_MODEL,
        TOPO = COMMAND_TOPO,
        RECORD = COMMAND_RECORD,
+       RETIME = COMMAND_RETIME,
+       SWEEP = COMMAND_SWEEP,
+       PLAN = COMMAND_PLAN,
+       WHY = COMMAND_WHY,
        EVERY = COMMAND_EVERY
 };
 
@@ -40,7 +44,7 @@ const struct option options[OPTIONS] = {
 	 help,                                                                         \
 	 choices,                                                                      \
 	 COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO | \
-		 COMMAND_VALIDATE},
+		 COMMAND_VALIDATE | COMMAND_RETIME | COMMAND_SWEEP | COMMAND_PLAN},
 #include "base/options.def"
 #define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
 	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},
@@ -50,10 +54,11 @@ const struct option options[OPTIONS] = {
 /* The name of a subcommand whose errors point to its own --help; NULL: of another. */
 static const char *own_help(enum command command)
 {
-	static const char *const names[] = {NULL,      NULL,      NULL,      NULL,     "report",
-					    "list",    "compare", "models",  "status", "doctor",
-					    "preload", "kernels", "explain", "fit",    "model",
-					    "topo",    "record",  "validate"};
+	static const char *const names[] = {NULL,      NULL,      NULL,       NULL,     "report",
+					    "list",    "compare", "models",   "status", "doctor",
+					    "preload", "kernels", "explain",  "fit",    "model",
+					    "topo",    "record",  "validate", "retime", "sweep",
+					    "plan",    "why"};
 
 	return names[__builtin_ctz(command)];
 }

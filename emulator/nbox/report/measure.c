@@ -243,6 +243,7 @@ int report_make(const struct record *rec, struct report *ret)
 	plain_text(ret->header.model);
 	plain_text(ret->header.layout);
 	plain_text(ret->header.data_for);
+	plain_text(ret->header.retimed_of);
 	ret->rank = UINT32_MAX;
 	for (uint64_t i = 0; i < rec->n_ops; i++) {
 		const struct record_op *op = &rec->ops[i];

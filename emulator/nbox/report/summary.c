@@ -124,8 +124,10 @@ static void print_ops(const struct report *r, FILE *to)
 		fprintf(to,
 			"   what-ifs       injected %.3f ms %s, against the same run without them\n",
 			r->injected_ns / 1e6, per);
-	print_wall_clock(r, per, to);
-	print_lateness(r, to);
+	if (!r->header.retimed_of[0]) {
+		print_wall_clock(r, per, to);
+		print_lateness(r, to);
+	}
 	report_comms_print(r, to);
 }
 
@@ -143,6 +145,8 @@ void report_print(const struct report *r, FILE *to)
 		print_expects(r, to);
 		return;
 	}
+	if (h->retimed_of[0])
+		fprintf(to, "-- nbox: re-timed from %s, not run:\n", h->retimed_of);
 	fprintf(to, "-- nbox: %s, %u real; exchange %s; model %s; seed %llu\n",
 		topology_print(&world, text, sizeof(text)), h->n_real,
 		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
@@ -257,6 +261,8 @@ struct json_t *report_json(const struct report *r, int exit_code)
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && r->n_expects)
 		json_object_set_new(o, "expected", expects_json(r));
+	if (o && h->retimed_of[0])
+		json_object_set_new(o, "retimed_of", json_string(h->retimed_of));
 	if (o && exit_code >= 0)
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	return o;

@@ -19,6 +19,7 @@ struct live {
 	struct totals totals;         /* of the rows that it was given, or would be */
 	struct payload payload;
 	uint64_t n_points, n_messages_in, n_messages_out; /* since the start */
+	uint64_t since_ns;                                /* of the ARRIVE that is looked at */
 	bool is_slow_told;                                /* of the first op */
 };
 

@@ -11,45 +11,17 @@
 #include "base/clock.h"
 #include "nboxd/comm/failure.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/op/point.h"
 #include "nboxd/op/post.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/wait.h"
 #include "op/arrive.h"
 #include "op/p2p.h"
-#include "op/rule.h"
+#include "op/row.h"
+#include "op/start.h"
 
 #define OPS_MAX (1 << 20)     /* open at a time: called by somebody, not done by all */
 #define AHEAD_MAX_NS NS_PER_S /* clocks of two hosts may differ by that */
-
-static void end_ops(struct comm *c)
-{
-	struct run *run;
-
-	DL_FOREACH(c->open ? c->open->runs : NULL, run)
-		if (run->engine_op)
-			engine_cancel(live_of(c->ops)->engine, run->engine_op);
-	comm_ops_free(c);
-}
-
-const struct comm_sink op_comm_sink = {.end_ops = end_ops, .is_owed = op_is_owed};
-
-static void on_debt(struct ops *ops, double ns)
-{
-	record_debt(live_of(ops)->record, ns);
-	totals_debt(&live_of(ops)->totals, ns);
-}
-
-static void on_warn(struct ops *ops, const char *sentence)
-{
-	(void)ops;
-	warn_run("%s", sentence);
-}
-
-const struct ops_sink op_live_sink = {
-	.moved = run_on_moved,
-	.debt = on_debt,
-	.warn = on_warn,
-};
 
 static const char *p2p_word(uint64_t seq)
 {
@@ -142,17 +114,6 @@ static void mismatch(const struct op *op, const struct comm_member *m, const str
 		   op_call_text(a, two, sizeof(two)));
 }
 
-/* Plays what can be played now that a post of @op has arrived. */
-static int start_ready(struct op *op, struct err *err)
-{
-	struct pair_post *ready = NULL;
-	int r = rule_is_ready(op, &ready, err);
-
-	if (r < 0 || is_left_alone_p2p(op))
-		return r;
-	return r ? run_start(op, ready, err) : run_release_early(op, err);
-}
-
 /* The op that @m arrives at, made if it is the first; NULL: the communicator was aborted, or a
  * negative errno is in *ret_r. */
 static struct op *op_get(struct comm *c, const struct comm_member *m, uint64_t seq,
@@ -207,6 +168,7 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 	struct comm_member *m = post_find_member(live, w, h, &c);
 	bool is_p2p = seq_is_p2p(h->seq);
 	struct err err = {"out of memory"};
+	struct timeline_dep deps[WIRE_DEPS_MAX];
 	struct member_ops *own;
 	struct wire_arrive a;
 	struct post *post;
@@ -222,6 +184,7 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 		fail(c, h, &a, false, -ENOMEM, &err);
 		return 0;
 	}
+	live->since_ns = clock_now_ns();
 	own = &c->open->members[m - c->real];
 	if (wire_seq_number(h->seq) != own->next[is_p2p])
 		return worker_refuse(
@@ -240,10 +203,11 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 	post = op_post(op, m);
 	post->deps = keep_deps(live, &a, (const char *)body + sizeof(a));
 	post->order = live->n_points++;
-	r = post_arrive(post, &a,
-			(const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p), &err);
+	point_deps((const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p), a.n_deps,
+		   deps);
+	r = post_arrive(post, &a, deps, NULL, 0, &err);
 	if (r == 0)
-		r = start_ready(op, &err);
+		r = op_start(post, &err);
 	if (r < 0)
 		fail(c, h, &a, true, is_p2p ? r : -EINVAL, &err);
 	return 0;
@@ -264,52 +228,17 @@ static void record_done(const struct post *post, const struct wire_done *done)
 	const struct wire_arrive *a = &post->arrive;
 	uint32_t n_calls = op->p2p ? op->p2p->pair.n_calls : 0;
 	CLEANUP(freep) struct record_call *calls = n_calls ? calloc(n_calls, sizeof(*calls)) : NULL;
-	struct record_op row = {
-		.number = post->number,
-		.seq = wire_seq_number(op->key.seq),
-		.name = a->name,
-		.host = a->host,
-		.bytes = op->p2p ? 0 : op->sched->bytes,
-		.count = a->count,
-		.call_ns = a->call_ns,
-		.work_ns = a->work_ns,
-		.arrive_ns = a->arrive_ns,
-		.start_ns = post->start_ns,
-		.due_ns = post->end_ns,
-		.release_ns = done->release_ns,
-		.local_done_ns = done->local_done_ns,
-		.virtual_arrive_ns = post->arrival.time_ns,
-		.virtual_end_ns = post->end.time_ns,
-		.plain_arrive_ns = post->arrival.plain_ns,
-		.plain_end_ns = post->end.plain_ns,
-		.model_ns = post->model_ns,
-		.injected_ns = post->injected_ns,
-		.n_messages = post->n_messages,
-		.exposed_ns = post->arrival.exposed_ns,
-		.shared_ns = post->shared_ns,
-		.queued_ns = post->queued_ns,
-		.order = post->order,
-		.done_order = live_of(c->ops)->n_points,
-		.comm = c->number,
-		.rank = post->member->rank,
-		.world_rank = post->member->world_rank,
-		.stream = a->stream,
-		.kind = op->sched->kind,
-		.dtype = a->dtype,
-		.redop = a->redop,
-		.root = a->root,
-		.algo = op->sched->algo,
-		.how = post->how,
-		.flags = post->flags | (a->flags & WIRE_ARRIVE_REPLAYED ? RECORD_REPLAYED : 0) |
-			 (a->flags & WIRE_ARRIVE_NO_EDGES ? RECORD_NO_EDGES : 0),
-		.n_deps = post->deps ? a->n_deps : 0,
-		.n_calls = calls ? n_calls : 0,
-		.deps = post->deps,
-		.calls = calls,
-	};
+	struct record_op row;
 
-	for (uint32_t i = 0; i < n_calls; i++)
-		row.bytes += op->p2p->calls[i].bytes;
+	post_row(post, &row);
+	row.release_ns = done->release_ns;
+	row.local_done_ns = done->local_done_ns;
+	row.order = post->order;
+	row.done_order = live_of(c->ops)->n_points;
+	row.n_deps = post->deps ? a->n_deps : 0;
+	row.n_calls = calls ? n_calls : 0;
+	row.deps = post->deps;
+	row.calls = calls;
 	for (uint32_t i = 0; i < row.n_calls; i++)
 		calls[i] = (struct record_call){op->p2p->calls[i].peer, op->p2p->calls[i].is_send,
 						op->p2p->calls[i].bytes};
@@ -351,3 +280,38 @@ int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, co
 	op_maybe_free(op);
 	return 0;
 }
+
+/* --- upwards and downwards ------------------------------------------------------------------- */
+
+static void end_ops(struct comm *c)
+{
+	struct run *run;
+
+	DL_FOREACH(c->open ? c->open->runs : NULL, run)
+		if (run->engine_op)
+			engine_cancel(live_of(c->ops)->engine, run->engine_op);
+	comm_ops_free(c);
+}
+
+const struct comm_sink op_comm_sink = {.end_ops = end_ops, .is_owed = op_is_owed};
+
+static void on_debt(struct ops *ops, double ns)
+{
+	record_debt(live_of(ops)->record, ns);
+	totals_debt(&live_of(ops)->totals, ns);
+}
+
+static void on_warn(struct ops *ops, const char *sentence)
+{
+	(void)ops;
+	warn_run("%s", sentence);
+}
+
+const struct ops_sink op_live_sink = {
+	.is_lost = is_left_alone_p2p,
+	.play = run_play,
+	.released = run_on_released,
+	.moved = run_on_moved,
+	.debt = on_debt,
+	.warn = on_warn,
+};

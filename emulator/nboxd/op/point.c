@@ -17,6 +17,17 @@ static uint64_t possible(const struct worker *w, uint64_t ns, uint64_t now_ns)
 	return ns && ns < w->hello_ns ? w->hello_ns : ns;
 }
 
+void point_deps(const char *list, uint32_t n, struct timeline_dep *ret)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct wire_dep dep;
+
+		memcpy(&dep, list + i * sizeof(dep), sizeof(dep));
+		ret[i] = (struct timeline_dep){.name = dep.name,
+					       .is_same_stream = dep.is_same_stream};
+	}
+}
+
 static void record(struct live *live, uint32_t world_rank, const struct wire_point *m,
 		   const char *list, const struct timeline_times *times)
 {
@@ -47,6 +58,7 @@ static void record(struct live *live, uint32_t world_rank, const struct wire_poi
 
 int op_on_point(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
 {
+	struct timeline_dep deps[WIRE_DEPS_MAX];
 	struct timeline_times times;
 	struct err err = {""};
 	struct wire_point m;
@@ -57,7 +69,19 @@ int op_on_point(struct live *live, struct worker *w, const struct wire_hdr *h, c
 	m.time_ns = possible(w, m.time_ns, now);
 	m.call_ns = possible(w, m.call_ns, now);
 	m.work_ns = possible(w, m.work_ns, now);
-	r = ops_point(&live->ops, h->rank, &m, (const char *)body + sizeof(m), &times, &err);
+	point_deps((const char *)body + sizeof(m), m.n_deps, deps);
+	r = ops_point(&live->ops, h->rank,
+		      &(struct timeline_point){
+			      .name = m.name,
+			      .time_ns = m.time_ns,
+			      .call_ns = m.call_ns,
+			      .work_ns = m.work_ns,
+			      .host = m.host,
+			      .deps = deps,
+			      .n_deps = m.n_deps,
+			      .is_host = m.kind == WIRE_POINT_HOST,
+		      },
+		      &times, &err);
 	if (r < 0)
 		return worker_refuse(w, -r, "POINT of rank %u: %s", h->rank, err.text);
 	record(live, h->rank, &m, (const char *)body + sizeof(m), &times);

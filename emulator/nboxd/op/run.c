@@ -14,7 +14,6 @@
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/body.h"
 #include "nboxd/op/live.h"
-#include "op/make.h"
 #include "op/p2p.h"
 #include "op/rule.h"
 
@@ -98,13 +97,12 @@ static void sink_end(void *owner, struct engine_op *engine_op, uint64_t end_ns)
 
 const struct engine_sink op_sink = {.send = sink_send, .end = sink_end};
 
-static void release(struct post *post)
+void run_on_released(struct post *post)
 {
 	struct wire_release m = {post->start_ns, post->end_ns, post->number};
 	struct op *op = post->op;
 	struct wire_hdr h;
 
-	post->is_released = true;
 	post->told_ns = post->earliest_ns = post->end_ns;
 	if (post->end_ns > op->moved_ns || post == op->posts)
 		op->moved_ns = post->end_ns;
@@ -158,8 +156,9 @@ static void warn_below_bound(const struct run *run)
 
 /* Deciding took so long that the op was over before: meanwhile nothing was decided, nor moved, for
  * any op. */
-static void warn_slow(const struct run *run, uint64_t since_ns)
+static void warn_slow(const struct run *run)
 {
+	uint64_t since_ns = live_of(run->comm->ops)->since_ns;
 	const struct post *first = run->posts[0];
 	struct ops *ops = run->comm->ops;
 	uint64_t now = clock_now_ns();
@@ -218,7 +217,7 @@ void run_on_moved(struct run *run)
 			       run->end_ns);
 }
 
-static int play(struct run *run, struct err *err)
+int run_play(struct run *run, struct err *err)
 {
 	struct engine *engine = live_of(run->comm->ops)->engine;
 	uint64_t alone_ns = run->end_ns - (uint64_t)run->waits_ns;
@@ -232,54 +231,9 @@ static int play(struct run *run, struct err *err)
 	for (uint32_t i = 0; r == 0 && i < run->n_posts; i++)
 		if (i == 0 || run->posts[i]->op != run->posts[i - 1]->op)
 			r = replay(run, run->posts[i]->op, err);
-	return r;
-}
-
-int run_release_early(struct op *op, struct err *err)
-{
-	int r = 0;
-
-	for (uint32_t i = 0; i < op->n_posts && r >= 0; i++) {
-		struct post *post = &op->posts[i];
-
-		if (!post->has_arrived || post->is_released)
-			continue;
-		r = rule_apply_early(op, post, err);
-		if (r == 0)
-			release(post);
-	}
-	return r < 0 ? r : 0;
-}
-
-/* The buffers of an op with a root are free: the one that has waited for them goes on. */
-static int go_ahead(struct comm *c, struct err *err)
-{
-	struct op *op, *next;
-
-	c->open->n_started++;
-	HASH_ITER(hh, c->open->ops, op, next)
-		if (op->rooted == c->open->n_started + ROOTED_AHEAD_MAX)
-			return run_release_early(op, err);
-	return 0;
-}
-
-int run_start(struct op *op, struct pair_post *ready, struct err *err)
-{
-	uint64_t since_ns = clock_now_ns();
-	struct comm *c = op->comm;
-	bool has_root = op->rooted;
-	struct run *run;
-	int r = run_make(op, ready, &run, err);
-
-	if (r == 0)
-		r = play(run, err);
 	if (r < 0)
 		return r;
 	warn_below_bound(run);
-	warn_slow(run, since_ns);
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		if (!run->posts[i]->is_released &&
-		    (!ready || run->posts[i]->op->p2p->pair.n_waiting == 0))
-			release(run->posts[i]);
-	return has_root ? go_ahead(c, err) : 0;
+	warn_slow(run);
+	return 0;
 }

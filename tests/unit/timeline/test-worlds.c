@@ -190,7 +190,8 @@ static size_t deps_of(const struct before *b, uint32_t stream, struct timeline_d
 
 	for (uint32_t i = 0; i <= STREAMS; i++)
 		if (b->names[i])
-			ret[n++] = (struct timeline_dep){b->names[i], i == stream};
+			ret[n++] = (struct timeline_dep){.name = b->names[i],
+							 .is_same_stream = i == stream};
 	return n;
 }
 

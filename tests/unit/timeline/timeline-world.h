@@ -60,8 +60,8 @@ static inline double ms(uint64_t ns)
 }
 
 /* What lies before a point on its own stream, and on another. */
-#define OWN(name) ((struct timeline_dep){(name), true})
-#define OTHER(name) ((struct timeline_dep){(name), false})
+#define OWN(n) ((struct timeline_dep){.name = (n), .is_same_stream = true})
+#define OTHER(n) ((struct timeline_dep){.name = (n)})
 #define DEPS(...)                                     \
 	((const struct timeline_dep[]){__VA_ARGS__}), \
 		sizeof((const struct timeline_dep[]){__VA_ARGS__}) / sizeof(struct timeline_dep)

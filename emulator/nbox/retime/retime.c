@@ -1,0 +1,187 @@
+/* See retime.h. */
+#include "nbox/retime/retime.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "engine/record-write.h"
+#include "nbox/doctor/paths.h"
+#include "nbox/report/measure.h"
+#include "nbox/report/outcome.h"
+#include "nbox/report/recall.h"
+#include "nbox/report/summary.h"
+#include "nbox/run/results.h"
+
+int recorded_load(const char *word, struct recorded *ret, struct err *err)
+{
+	struct recorded r = {.run = {.info = {.exit_code = -1}}};
+	struct paths paths;
+	int e = paths_find(&paths, PATHS_MODELS, err);
+
+	if (e == 0)
+		e = run_load(word, &r.run, err);
+	if (e == 0 && !r.run.dir[0])
+		e = err_set(
+			err, EINVAL,
+			"%s: without its folder, where config.yaml is, nobody knows how the run was",
+			word);
+	if (e == 0 && r.run.rec.n_ops == 0)
+		e = err_set(err, ENODATA, "%s: the run has no op", word);
+	if (e == 0)
+		e = rows_graph_make(&r.run.rec, &r.graph, err);
+	if (e < 0) {
+		loaded_run_deinit(&r.run);
+		return e;
+	}
+	snprintf(r.models, sizeof(r.models), "%s", paths.models);
+	*ret = r;
+	ret->graph.rec = &ret->run.rec;
+	return 0;
+}
+
+void recorded_deinit(struct recorded *r)
+{
+	rows_graph_deinit(&r->graph);
+	loaded_run_deinit(&r->run);
+}
+
+int recorded_config(const struct recorded *r, struct config **ret, struct err *err)
+{
+	char path[PATH_MAX + 16];
+	struct config *c;
+	int e = config_new(&c);
+
+	if (e < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	snprintf(path, sizeof(path), "%s/config.yaml", r->run.dir);
+	e = config_file(c, path, err);
+	if (e < 0)
+		config_free(c);
+	else
+		*ret = c;
+	return e;
+}
+
+/* What the run's own summary says of the machine; what the replay says of itself. */
+static void fill_report(const struct recorded *r, struct retimed *ret)
+{
+	struct report *rep = &ret->report, was;
+
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/summary.json", r->run.dir);
+	if (run_report(&r->run, &was) == 0) {
+		report_recall(&was, path);
+		snprintf(rep->device, sizeof(rep->device), "%s", was.device);
+	}
+	snprintf(rep->network, sizeof(rep->network), "%s", ret->told.network);
+	snprintf(rep->decided_by, sizeof(rep->decided_by), "%s", ret->told.decided_by);
+	if (ret->told.counts.n_total)
+		report_warn(
+			rep,
+			"assumed: %llu all-gathers and reduce-scatters of communicators of another "
+			"size have as many bytes in all as they had",
+			(unsigned long long)ret->told.counts.n_total);
+	if (ret->told.counts.n_kept)
+		report_warn(rep,
+			    "assumed: %llu all-reduces, broadcasts and reduces of communicators of "
+			    "another size have the bytes that they had",
+			    (unsigned long long)ret->told.counts.n_kept);
+	if (ret->told.n_lost)
+		report_warn(
+			rep,
+			"%llu of %u rows of the record wait for what it does not have, and are left "
+			"out",
+			(unsigned long long)ret->told.n_lost, r->graph.n);
+}
+
+static void on_warn(void *ctx, const char *sentence)
+{
+	report_warn(ctx, "%s", sentence);
+}
+
+int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err)
+{
+	const char *const dirs[] = {r->models, NULL};
+	struct report warnings = {.n_warnings = 0};
+	const struct replay in = {.graph = &r->graph,
+				  .config = c,
+				  .dirs = dirs,
+				  .sink = {on_warn, &warnings}};
+	int e = c->n_failures
+			? err_set(err, EINVAL,
+				  "%s: a rank that fails is not re-timed: nbox run ends the job as in life",
+				  c->failures[0].text)
+			: replay_play(&in, &ret->rec, &ret->told, err);
+
+	if (e < 0)
+		return e;
+	snprintf(ret->rec.header.retimed_of, sizeof(ret->rec.header.retimed_of), "%.255s",
+		 r->run.dir);
+	e = report_make(&ret->rec, &ret->report);
+	if (e < 0) {
+		record_deinit(&ret->rec);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	for (uint32_t i = 0; i < warnings.n_warnings; i++)
+		report_warn(&ret->report, "%s", warnings.warnings[i]);
+	fill_report(r, ret);
+	return 0;
+}
+
+void retimed_deinit(struct retimed *r)
+{
+	record_deinit(&r->rec);
+}
+
+static int write_record(const struct record *rec, const char *path, struct err *err)
+{
+	struct record_writer *w;
+	int r = record_create(path, &rec->header, &w, err);
+
+	if (r < 0)
+		return r;
+	for (uint64_t i = 0; i < rec->n_comms; i++)
+		record_comm(w, &rec->comms[i]);
+	for (uint64_t i = 0; i < rec->n_points; i++)
+		record_point(w, &rec->points[i]);
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		record_op(w, &rec->ops[i]);
+	for (uint64_t i = 0; i < rec->end.n_debts; i++)
+		record_debt(w, (double)rec->end.debt_ns / (double)rec->end.n_debts);
+	r = record_flush(w);
+	if (r == 0)
+		r = record_close(w);
+	else
+		record_close(w);
+	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int retimed_write(const struct retimed *r, const struct config *c, const char *dir, int argc,
+		  char *const argv[], struct err *err)
+{
+	struct results to;
+	char path[PATH_MAX];
+	FILE *f;
+	int e = results_open(&to, dir, err);
+
+	if (e == 0)
+		e = results_describe(&to, argc, argv, NULL, err);
+	if (e == 0)
+		e = write_record(&r->rec, results_path(&to, "record.nbox", path), err);
+	if (e == 0)
+		e = file_create(results_path(&to, "config.yaml", path), &f, err);
+	if (e < 0)
+		return e;
+	e = config_write(c, f);
+	if (e == 0)
+		e = file_finish(f, path, err);
+	else
+		fclose(f);
+	return e < 0 ? e
+		     : report_write_json(&r->report, -1, results_path(&to, "summary.json", path),
+					 err);
+}

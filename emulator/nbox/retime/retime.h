@@ -1,0 +1,35 @@
+/* A run that was recorded, and what it would have been on other clusters: what nbox retime, sweep
+ * and plan stand on. */
+#pragma once
+
+#include "config/config.h"
+#include "nbox/report/load.h"
+#include "replay/replay.h"
+
+/* Loaded once. Several threads may play it at the same time. */
+struct recorded {
+	struct loaded_run run;
+	struct rows_graph graph;
+	char models[PATH_MAX];
+};
+
+/* @word: as run_load() has it. Return: 0; negative errno with the sentence. */
+int recorded_load(const char *word, struct recorded *ret, struct err *err);
+void recorded_deinit(struct recorded *r);
+/* The run's own options, where @ret takes flags in their place before config_finish(). Return: as
+ * above. */
+int recorded_config(const struct recorded *r, struct config **ret, struct err *err);
+
+struct retimed {
+	struct record rec; /* its lists lie in the run's */
+	struct replay_told told;
+	struct report report; /* what the summary says */
+};
+
+/* @c: finished. Return: 0; negative errno with the sentence. */
+int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err);
+void retimed_deinit(struct retimed *r);
+/* The results directory @dir of it, as a run leaves one. @words: the command line, to be seen
+ * again. Return: 0; negative errno with the sentence. */
+int retimed_write(const struct retimed *r, const struct config *c, const char *dir, int argc,
+		  char *const argv[], struct err *err);

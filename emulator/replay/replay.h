@@ -1,0 +1,44 @@
+/* Plays a recorded run again, on a cluster that may be another one: the real ranks compute as they
+ * did, the ops take as long as the configuration's models say, on the timelines and by the rule of
+ * a live run (timeline/, op/). Virtual time only: rows are taken in the order in which they happen
+ * in the new cluster. No I/O but what models do, no clock, no thread. */
+#pragma once
+
+#include "config/config.h"
+#include "engine/record-rows.h"
+#include "replay/counts.h"
+#include "replay/rows.h"
+
+struct replay_sink {
+	/* A sentence for the user, such as a live run's warnings. NULL: not wanted. */
+	void (*warn)(void *ctx, const char *sentence);
+	void *ctx;
+};
+
+/* All borrowed, and needed for as long as the answer. */
+struct replay {
+	const struct rows_graph *graph; /* of the run's record */
+	const struct config *config; /* finished; of the cluster to be. Its real ranks are those of
+					the record */
+	const char *const *dirs;     /* of delay models: as delay_open() has it */
+	struct replay_sink sink;
+};
+
+struct replay_told {
+	struct counts_told counts;
+	uint64_t n_lost;      /* rows that waited for what the record does not have: cut off */
+	char decided_by[512]; /* what a scheduler decided ops by; "": nothing */
+	char network[512];    /* that times come from, in words; "": the model is none */
+};
+
+/**
+ * replay_play - the record that the run would have left
+ * @ret: rows as in the old one, in the same order, with virtual times of the new cluster; wall
+ *       times are those of the old one. Its lists of deps and calls are the old record's. The
+ *       caller's to record_deinit(). Rows that were lost are left out
+ *
+ * Return: 0; negative errno with the sentence: -EINVAL where communicators have no place in the new
+ * world, or a model refuses.
+ */
+int replay_play(const struct replay *in, struct record *ret, struct replay_told *told,
+		struct err *err);
