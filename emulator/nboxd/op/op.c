@@ -246,6 +246,12 @@ static void record_done(const struct post *post, const struct wire_done *done)
 	totals_op(&live_of(c->ops)->totals, &row);
 }
 
+static void on_debt(struct ops *ops, double ns)
+{
+	record_debt(live_of(ops)->record, ns);
+	totals_debt(&live_of(ops)->totals, ns);
+}
+
 int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct post *post = post_find(live, w, h);
@@ -294,12 +300,6 @@ static void end_ops(struct comm *c)
 }
 
 const struct comm_sink op_comm_sink = {.end_ops = end_ops, .is_owed = op_is_owed};
-
-static void on_debt(struct ops *ops, double ns)
-{
-	record_debt(live_of(ops)->record, ns);
-	totals_debt(&live_of(ops)->totals, ns);
-}
 
 static void on_warn(struct ops *ops, const char *sentence)
 {
