@@ -25,6 +25,12 @@ void *record_keep(struct record *rec, size_t bytes);
 /* NULL: there is none of that number. */
 const struct record_comm *record_find_comm(const struct record *r, uint32_t number);
 
+/* Of the member @rank, below n_ranks. */
+static inline uint32_t record_world_rank(const struct record_comm *c, uint32_t rank)
+{
+	return c->n_members ? c->members[rank] : c->base + rank * c->stride;
+}
+
 struct rows {
 	struct record *rec; /* borrowed; zeros at first */
 	uint64_t n;         /* that were seen */

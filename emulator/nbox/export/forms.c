@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "nbox/export/chakra.h"
+#include "nbox/export/inspector.h"
 #include "nbox/export/metrics.h"
 #include "nbox/export/out.h"
 #include "nbox/export/trace.h"
@@ -25,6 +27,22 @@ static int write_metrics(const struct loaded_run *run, const char *path, struct 
 	return file_finish(to, path, err);
 }
 
+static int write_inspector(const struct loaded_run *run, const char *path, struct err *err)
+{
+	FILE *to;
+	int r = out_create(path, &to, err);
+
+	if (r < 0)
+		return r;
+	inspector_print(&run->rec, to);
+	return file_finish(to, path, err);
+}
+
+static int write_chakra(const struct loaded_run *run, const char *prefix, struct err *err)
+{
+	return chakra_write(&run->rec, prefix, err);
+}
+
 static const struct {
 	enum option_id flag;
 	int (*write)(const struct loaded_run *run, const char *path, struct err *err);
@@ -36,6 +54,8 @@ static const struct {
 	 "                    file for each"},
 	{FLAG_METRICS, write_metrics,
 	 "the figures as Prometheus reads them; nboxd serves those of a run that is under way"},
+	{FLAG_INSPECTOR, write_inspector, "ops as NCCL Inspector logs them, a JSON object a line"},
+	{FLAG_CHAKRA, write_chakra, "Chakra execution traces, PREFIX.N.et for each real rank N"},
 };
 
 bool forms_take(struct forms *f, const struct option_word *w)
@@ -65,12 +85,19 @@ int forms_write(const struct forms *f, const struct loaded_run *run, struct err 
 	return r;
 }
 
+static void option_line(const struct option *o, const char *help, FILE *to)
+{
+	char words[32];
+
+	snprintf(words, sizeof(words), "--%s %s", o->name, o->arg);
+	fprintf(to, "  %-17s %s\n", words, help);
+}
+
 void forms_help(FILE *to)
 {
 	fputs("Forms of others, each to a file instead of the summary; FILE '-' is the standard output, FILE.gz is packed:\n\n",
 	      to);
 	for (int i = 0; i < FORMS; i++)
-		fprintf(to, "  --%s FILE%*s%s\n", options[table[i].flag].name,
-			11 - (int)strlen(options[table[i].flag].name), "", table[i].help);
+		option_line(&options[table[i].flag], table[i].help, to);
 	putc('\n', to);
 }

@@ -7,7 +7,7 @@
 #include "base/options.h"
 #include "nbox/report/load.h"
 
-#define FORMS 2
+#define FORMS 4
 
 struct forms {
 	const char *files[FORMS]; /* borrowed; NULL: not asked for */

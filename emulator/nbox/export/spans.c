@@ -124,6 +124,7 @@ static int connect_span(struct finder *f, struct span *s)
 		from = d->end_ns > from ? d->end_ns : from;
 	}
 	s->deps = deps;
+	s->host = host ? (size_t)(host - f->spans->list) : SPAN_NONE;
 	f->n_deps += s->n_deps;
 	s->stream =
 		s->point && s->point->kind == RECORD_POINT_HOST ? stream_before(f, s) : c.stream;
@@ -189,6 +190,15 @@ int spans_find(const struct record *rec, struct spans *ret)
 		s = (struct spans){0};
 	}
 	return r;
+}
+
+size_t spans_rank_end(const struct spans *s, size_t first)
+{
+	size_t end = first;
+
+	while (end < s->n && s->list[end].world_rank == s->list[first].world_rank)
+		end++;
+	return end;
 }
 
 void spans_deinit(struct spans *s)

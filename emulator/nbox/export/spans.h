@@ -5,6 +5,8 @@
 
 #include "engine/record-rows.h"
 
+#define SPAN_NONE SIZE_MAX
+
 /* One op or one point, with the computation that led to it. */
 struct span {
 	const struct record_op *op;       /* NULL: of a point */
@@ -17,6 +19,7 @@ struct span {
 	uint64_t end_ns;    /* virtual: when the op was over; a point's at_ns */
 	const size_t *deps; /* what it waited for, as indices */
 	size_t n_deps;
+	size_t host; /* the last return to the host before its call; SPAN_NONE */
 };
 
 struct spans {
@@ -27,4 +30,6 @@ struct spans {
 
 /* Return: 0; -ENOMEM. */
 int spans_find(const struct record *rec, struct spans *ret);
+/* Behind the last span of the rank whose first is @first. */
+size_t spans_rank_end(const struct spans *s, size_t first);
 void spans_deinit(struct spans *s);

@@ -116,8 +116,7 @@ static void print_ranks(const struct record_comm *c, FILE *to)
 {
 	fputs("\"[", to);
 	for (uint32_t i = 0; i < c->n_ranks && i < RANKS_SHOWN; i++)
-		fprintf(to, "%s%u", i ? ", " : "",
-			c->n_members ? c->members[i] : c->base + i * c->stride);
+		fprintf(to, "%s%u", i ? ", " : "", record_world_rank(c, i));
 	fputs(c->n_ranks > RANKS_SHOWN ? ", ...]\"" : "]\"", to);
 }
 
@@ -254,15 +253,6 @@ static int rank_events(struct trace *t, const struct span *list, size_t n)
 /* --- files -------------------------------------------------------------------------------------
  */
 
-static size_t rank_end(const struct spans *s, size_t first)
-{
-	size_t end = first;
-
-	while (end < s->n && s->list[end].world_rank == s->list[first].world_rank)
-		end++;
-	return end;
-}
-
 /* The ranks of the spans [first, end). */
 static int write_file(const struct record *rec, const struct spans *s, size_t first, size_t end,
 		      const char *path, struct err *err)
@@ -278,8 +268,8 @@ static int write_file(const struct record *rec, const struct spans *s, size_t fi
 		"%u, \"world_size\": %u},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": "
 		"%" PRIu64 ",\n\"traceEvents\": [",
 		first < end ? s->list[first].world_rank : 0, h->world_size, h->start_unix_ns);
-	for (size_t i = first; r == 0 && i < end; i = rank_end(s, i))
-		r = rank_events(&t, &s->list[i], rank_end(s, i) - i);
+	for (size_t i = first; r == 0 && i < end; i = spans_rank_end(s, i))
+		r = rank_events(&t, &s->list[i], spans_rank_end(s, i) - i);
 	fputs("\n]\n}\n", t.to);
 	finished = file_finish(t.to, path, err);
 	return r < 0 ? r : finished;
@@ -302,9 +292,9 @@ int trace_write(const struct record *rec, const char *path, struct err *err)
 		return r < 0 ? r : write_file(rec, &s, 0, s.n, path, err);
 	if (mkdir(path, 0777) < 0 && errno != EEXIST)
 		return err_set(err, errno, "%s: cannot be made: %s", path, strerror(errno));
-	for (size_t i = 0; r == 0 && i < s.n; i = rank_end(&s, i)) {
+	for (size_t i = 0; r == 0 && i < s.n; i = spans_rank_end(&s, i)) {
 		snprintf(file, sizeof(file), "%s/rank-%u.json.gz", path, s.list[i].world_rank);
-		r = write_file(rec, &s, i, rank_end(&s, i), file, err);
+		r = write_file(rec, &s, i, spans_rank_end(&s, i), file, err);
 	}
 	return r;
 }

@@ -72,4 +72,23 @@ is "$(fetch "$addr/metrics") $(fetch "$addr/metrics" secre) $(fetch "$addr/metri
 kill $nboxd
 wait $nboxd
 
+# --- NCCL Inspector's log, and Chakra's graphs
+exits 0 "ops as NCCL Inspector logs them" "$NBOX" report r --inspector i.json
+is "$(python3 -ISc 'import json, sys
+o = [json.loads(line) for line in sys.stdin]
+print(len(o), sorted({k for x in o for k in x}), {(x["header"]["n_ranks"], x["header"]["nnodes"]) for x in o})' <i.json)" \
+	"$(lines op) ['coll_perf', 'header', 'metadata'] {(4, 4)}" "one a line"
+exits 0 "a run of many sizes" timeout 100 "$NBOX" perf --live allreduce --nodes 4 --gpus-per-node 1 --model ring -b 1K -e 64K -n 2 -w 0 --quiet --out sizes
+exits 0 "its log" "$NBOX" report sizes --inspector sizes.json.gz
+gunzip sizes.json.gz
+exits 0 "nbox fit reads it" "$NBOX" fit sizes.json
+exits 0 "a run that sends" timeout 100 "$NBOX" run --nodes 4 --gpus-per-node 1 --real 0,1 --model ring --name p -- \
+	"$BUILD/tests/apps/stepper" "$jobs/pipeline.job" --iterations 3 --warmup 0
+exits 0 "Chakra's graphs" "$NBOX" report p --chakra c
+exits 0 "are as its schema says" python3 -I "$(dirname "$0")/read-chakra.py" c.0.et c.1.et
+says "'1': []" "with the world as a group"
+is "$(grep -c "off by [01]$" <<<"$out")" 2 "each node begins when those before it are over"
+is "$(grep -o "'\(send\|recv\|coll\)': [0-9]*" <<<"$out" | awk '{ n += $2 } END { print n }')" \
+	"$("$NBOX" record dump --json --kind op p | python3 -ISc 'import json, sys; print(sum(max(1, len(json.loads(l)["calls"])) for l in sys.stdin))')" "and each call is one"
+
 finish
