@@ -1,7 +1,6 @@
 /* nbox status: connects to a running nboxd as a client and prints its answer: as a table for
  * people, as JSON for programs. */
 #include <errno.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,119 +8,31 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/options.h"
 #include "base/plain.h"
 #include "config/addr-file.h"
-#include "links/endpoint.h"
 #include "nbox/commands.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
-#include "nbox/status-text.h"
-
-#define ANSWER_MS 10000
-
-struct client {
-	int state; /* 0 waits for the welcome, 1 for the status, 2 done, -1 failed */
-	struct link *link;
-	char *json; /* owned */
-	struct err err;
-};
-
-static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
-{
-	(void)owner, (void)l, (void)h, (void)ret_body;
-	return 0;
-}
-
-static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
-{
-	struct client *c = owner;
-	struct wire_hdr ask;
-
-	if (h->type != WIRE_STATUS && wire_body_check(h, body, &c->err) < 0) {
-		c->state = -1; /* another user may have written DIR, or listen at its address */
-	} else if (h->type == WIRE_ERROR) {
-		err_set(&c->err, EPROTO, "%s", ((const struct wire_text *)body)->text);
-		c->state = -1;
-	} else if (h->type == WIRE_WELCOME && c->state == 0) {
-		wire_hdr_init(&ask, WIRE_STATUS, 0);
-		c->state = 1;
-		return link_send_copy(l, &ask, NULL);
-	} else if (h->type == WIRE_STATUS && c->state == 1) {
-		c->json = strndup(body ? body : "", h->body_bytes);
-		c->state = 2;
-	}
-	return 0;
-}
-
-static void on_sent(void *owner, struct link *l, uint64_t cookie)
-{
-	(void)owner, (void)l, (void)cookie;
-}
-
-static void on_closed(void *owner, struct link *l, int r, const char *why)
-{
-	struct client *c = owner;
-
-	(void)l;
-	if (c->state == 2 || c->state == -1)
-		return;
-	err_set(&c->err, r ? -r : EPIPE, "nboxd closed the link: %s", why);
-	c->state = -1;
-}
-
-static const struct link_events events = {on_header, on_frame, on_sent, on_closed};
-
-static int ask(struct client *c, const char *addr, const char *token)
-{
-	uint64_t until = clock_now_ns() + ANSWER_MS * NS_PER_MS;
-	struct wire_hello hello = {.role = 1, .pid = (uint32_t)getpid()};
-	struct wire_hdr h;
-	int r;
-
-	r = link_connect(addr, ANSWER_MS, &events, c, &c->link, &c->err);
-	if (r < 0)
-		return r;
-	strncpy((char *)hello.token, token ? token : "", sizeof(hello.token));
-	hello.now_ns = clock_now_ns();
-	gethostname(hello.host, sizeof(hello.host) - 1);
-	wire_hdr_init(&h, WIRE_HELLO, sizeof(hello));
-	r = link_send_copy(c->link, &h, &hello);
-	while (r >= 0 && c->state >= 0 && c->state < 2) {
-		struct pollfd p = {.fd = link_fd(c->link), .events = link_poll_events(c->link)};
-
-		if (clock_now_ns() > until)
-			return err_set(&c->err, ETIMEDOUT, "nboxd at %s did not answer within %d s",
-				       addr, ANSWER_MS / 1000);
-		r = link_progress(c->link);
-		if (r == 0 && link_arm(c->link))
-			poll(&p, 1, 50);
-	}
-	return c->state == 2 ? 0 : -EPROTO;
-}
-
-static void client_deinit(struct client *c)
-{
-	c->link = link_free(c->link);
-	free(c->json);
-	c->json = NULL;
-	c->state = 0;
-}
+#include "nbox/status/client.h"
+#include "nbox/status/text.h"
+#include "nbox/status/watch.h"
 
 struct args {
 	const char *addr, *token, *dir;
-	bool is_json;
+	bool is_json, is_watched;
 };
 
 static void usage(FILE *to)
 {
-	fputs("usage: nbox status [--json] [DIR]\n"
-	      "       nbox status [--json] --addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT [--token TOKEN]\n\n"
+	fputs("usage: nbox status [--watch] [--json] [DIR]\n"
+	      "       nbox status [--watch] [--json] --addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT [--token TOKEN]\n\n"
 	      "Asks a running nboxd who waits for what. DIR is the results directory of its run, or its name; without one, NBOX_ADDR and\n"
 	      "NBOX_TOKEN count, else the newest run under " LIVE_RUN_TOP
 	      "/ that is under way. A table on a terminal; JSON\n"
-	      "with --json, or where the output goes elsewhere.\n",
+	      "with --json, or where the output goes elsewhere.\n\n"
+	      "--watch: again each second, until the run ends, or q or Ctrl-C: iteration times, ops a second, the longest waits. A line a\n"
+	      "second where the output goes elsewhere.\n",
 	      to);
 }
 
@@ -149,13 +60,16 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 		}
 		if (w.id == FLAG_AS_JSON)
 			a->is_json = true;
+		else if (w.id == FLAG_WATCH)
+			a->is_watched = true;
 		else
 			*(w.id == FLAG_ADDR ? &a->addr : &a->token) = w.value;
 	}
 	return a->dir && a->addr ? err_set(err, EINVAL, "either a directory or --addr") : 0;
 }
 
-static int ask_run(struct client *c, const char *dir, struct args *a)
+/* @ret_dir: PATH_MAX bytes. */
+static int ask_run(struct status_client *c, const char *dir, struct args *a, char *ret_dir)
 {
 	struct addr_file f;
 	int r = addr_file_read(dir, &f, &c->err);
@@ -167,25 +81,26 @@ static int ask_run(struct client *c, const char *dir, struct args *a)
 			dir, ADDR_FILE_NAME, dir);
 	if (r < 0)
 		return r;
-	r = ask(c, f.addr, a->token ? a->token : f.token);
+	r = status_open(c, f.addr, a->token ? a->token : f.token);
 	if (r == -ECONNREFUSED || r == -ENOENT)
 		err_set(&c->err, -r,
 			"no run is under way in %s: its nboxd (pid %d, at %s) has ended without a good-bye",
 			dir, f.pid, f.addr);
+	snprintf(ret_dir, PATH_MAX, "%s", dir);
 	return r;
 }
 
 /* The newest one that answers. Return: 0; -ENOENT with the sentence. */
-static int ask_newest(struct client *c, struct args *a)
+static int ask_newest(struct status_client *c, struct args *a, char *ret_dir)
 {
 	struct live_runs runs;
 	int r = live_runs_find(LIVE_RUN_TOP, ADDR_FILE_NAME, &runs);
 
 	for (unsigned i = 0; r == 0 && i < runs.n; i++) {
-		if (ask_run(c, runs.dirs[i], a) == 0)
+		if (ask_run(c, runs.dirs[i], a, ret_dir) == 0)
 			return 0;
 		if (i + 1 < runs.n)
-			client_deinit(c);
+			status_close(c);
 	}
 	if (r == 0 && runs.n)
 		return -EPROTO; /* with the sentence of the last */
@@ -198,8 +113,8 @@ static int ask_newest(struct client *c, struct args *a)
 int cmd_status(int argc, char **argv)
 {
 	struct args a = {.addr = NULL};
-	struct client c = {.state = 0};
-	char found[PATH_MAX];
+	struct status_client c = {.state = 0};
+	char found[PATH_MAX], dir[PATH_MAX] = "";
 	int r = parse(argc, argv, &a, &c.err), code = 1;
 
 	if (r < 0)
@@ -207,18 +122,23 @@ int cmd_status(int argc, char **argv)
 	if (r != 0)
 		return r < 0 ? 2 : 0;
 	if (a.dir) {
-		r = ask_run(&c, runs_find(a.dir, found), &a);
+		r = ask_run(&c, runs_find(a.dir, found), &a, dir);
 	} else if (a.addr || getenv("NBOX_ADDR")) {
-		r = ask(&c, a.addr ? a.addr : getenv("NBOX_ADDR"),
-			a.token ? a.token : getenv("NBOX_TOKEN"));
+		r = status_open(&c, a.addr ? a.addr : getenv("NBOX_ADDR"),
+				a.token ? a.token : getenv("NBOX_TOKEN"));
 		code = r == -EINVAL ? 2 : 1;
 		if (r < 0 && strncmp(c.err.text, "wrong token", 11) == 0)
 			fprintf(stderr,
 				"nbox status: that token is not nboxd's; the results directory of its run knows it: "
 				"nbox status DIR\n");
 	} else {
-		r = ask_newest(&c, &a);
+		r = ask_newest(&c, &a, dir);
 		code = r == -ENOENT ? 2 : 1;
+	}
+	if (r == 0 && a.is_watched) {
+		r = watch_run(&c, dir, a.is_json ? WATCH_JSON : WATCH_TEXT);
+		status_close(&c);
+		return r;
 	}
 	if (r == 0)
 		c.json[strcspn(c.json, "\n")] = 0; /* puts() has one of its own */
@@ -228,6 +148,6 @@ int cmd_status(int argc, char **argv)
 		r = status_print(c.json, stdout, &c.err);
 	if (r < 0)
 		fprintf(stderr, "nbox status: %s\n", c.err.text);
-	client_deinit(&c);
+	status_close(&c);
 	return r == 0 ? 0 : code;
 }

@@ -289,7 +289,7 @@ static int find_groups(struct view *v)
 	return 0;
 }
 
-int view_make(const struct record *rec, uint32_t world_rank, struct view *ret)
+int view_make_steps(const struct record *rec, uint32_t world_rank, struct view *ret)
 {
 	struct view v = {.rec = rec,
 			 .ops = calloc(rec->n_ops + 1, sizeof(*v.ops)),
@@ -303,6 +303,18 @@ int view_make(const struct record *rec, uint32_t world_rank, struct view *ret)
 		qsort(v.ops, v.n_ops, sizeof(*v.ops), steps_order);
 	if (r == 0)
 		r = find_steps(&v);
+	if (r < 0)
+		view_deinit(&v);
+	else
+		*ret = v;
+	return r;
+}
+
+int view_make(const struct record *rec, uint32_t world_rank, struct view *ret)
+{
+	struct view v = {0};
+	int r = view_make_steps(rec, world_rank, &v);
+
 	if (r == 0)
 		r = add_computation(&v, world_rank);
 	if (r == 0)

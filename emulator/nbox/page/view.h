@@ -35,6 +35,8 @@ struct view {
 
 /* @world_rank: of the report. Return: 0; -ENOMEM. */
 int view_make(const struct record *rec, uint32_t world_rank, struct view *ret);
+/* The iterations alone. */
+int view_make_steps(const struct record *rec, uint32_t world_rank, struct view *ret);
 void view_deinit(struct view *v);
 /* "AllReduce, 25 MiB, 128 ranks" Return: @buf. */
 char *view_op_name(const struct record_op *op, char *buf, size_t size);

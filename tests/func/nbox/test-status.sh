@@ -46,7 +46,17 @@ is "$(grep -c "no op was recorded" <<<"$out")" 0 "and guesses nothing"
 exits 0 "report --csv of it" "$NBOX" report --csv "$dir"
 says "nbox report: the run is under way" "says so as well"
 exits 2 "a directory and an address" "$NBOX" status --addr "$addr" "$dir"
+# each way out of the live view gives the terminal back as it was
+for key in q int term segv stop; do
+	check "a live view, left by $key" timeout 200 python3 -IS "$(dirname "$0")/watch-screen.py" $key "$NBOX" status --watch "$dir"
+done
+timeout 200 "$NBOX" status --watch "$dir" >watched.txt 2>&1 &
+watcher=$!
+check "lines where it is no terminal" within 200 grep -q ' 2 workers; ' watched.txt
 touch one.go
+wait $watcher
+is "$?" 0 "which end with the run"
+check "and say so" grep -q "^the run is over: .*; nbox report $dir" watched.txt
 wait $run
 is "$?" 0 "the run goes on undisturbed"
 is "$(grep -c 'status client (pid .*): connected over shm$' one.log)" "$(grep -c 'status client.*connected' one.log)" "the log calls them status clients, on no other host"

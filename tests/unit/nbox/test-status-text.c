@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nbox/status-text.h"
+#include "nbox/status/text.h"
+#include "nbox/status/watch-text.h"
 
 /* Return: the text, the caller's. */
 static char *print(const char *json, int want)
@@ -70,12 +71,79 @@ static void an_answer_that_is_no_object_is_refused(void **state)
 	free(t);
 }
 
+/* A screen, without the sequences that give it its look. */
+static char *screen(const struct watch *w, const char *json, unsigned columns, unsigned rows)
+{
+	char *text = NULL, *to;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	watch_print(w, json, columns, rows, false, f);
+	fclose(f);
+	to = text;
+	for (char *c = text; *c; c++) {
+		if (*c == 0x1b)
+			c += strcspn(c, "m");
+		else
+			*to++ = *c;
+	}
+	*to = '\0';
+	return text;
+}
+
+static void a_screen_shows_times_as_bars_and_the_longest_wait_first(void **state)
+{
+	struct watch w = {.step_ms = {10, 40, 20, 40},
+			  .n_steps_kept = 4,
+			  .n_steps = 4,
+			  .p50_ms = 40};
+	static const char *const json =
+		"{\"ops\": 8, \"uptime_s\": 2, \"warnings\": 1, \"waits\": [\"op 1, has waited 0.5 s for it\","
+		"\"op 2, is 3.5 s beyond its end\", \"op 3, ends in 9 s\"]}";
+	struct err err = {""};
+	char *t;
+
+	(void)state;
+	assert_int_equal(watch_take(&w, "{\"ops\": 2, \"uptime_s\": 1}", &err), 0);
+	assert_int_equal(watch_take(&w, json, &err), 0);
+	assert_int_equal(watch_take(&w, "[]", &err), -EPROTO);
+	t = screen(&w, json, 80, 24);
+	assert_non_null(strstr(t, "\n             _#:#\n"));
+	assert_non_null(strstr(t, "ops          8 begun, 0 not over, 6.0 a second\n"));
+	assert_non_null(
+		strstr(t, "waits        3, the longest first\n  op 2, is 3.5 s beyond its end\n"
+			  "  op 1, has waited 0.5 s for it\n  op 3, ends in 9 s\n"));
+	free(t);
+}
+
+static void a_screen_is_no_larger_than_the_terminal_whatever_was_answered(void **state)
+{
+	struct watch w = {.n_steps = 0};
+	char *t = screen(
+		&w, "{\"model\": \"\\u001b[2J\\u0000äöü 0123456789\", \"waits\": [7, \"a\\nb\"]}",
+		20, 8);
+	size_t n = 0, width = 0;
+
+	(void)state;
+	assert_null(strstr(t, "[2J\033"));
+	for (char *c = t; *c; c++) {
+		n += *c == '\n';
+		width = *c == '\n' ? 0 : width + ((*c & 0xc0) != 0x80);
+		assert_true(width <= 20);
+		assert_true(*c == '\n' || (unsigned char)*c >= ' ');
+	}
+	assert_true(n > 0 && n < 8);
+	free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_becomes_a_table),
 		cmocka_unit_test(an_answer_may_lack_everything),
 		cmocka_unit_test(an_answer_that_is_no_object_is_refused),
+		cmocka_unit_test(a_screen_shows_times_as_bars_and_the_longest_wait_first),
+		cmocka_unit_test(a_screen_is_no_larger_than_the_terminal_whatever_was_answered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

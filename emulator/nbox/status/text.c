@@ -1,6 +1,6 @@
-/* See status-text.h. A key that is not there counts as 0 or "": an nboxd of another version says
+/* See text.h. A key that is not there counts as 0 or "": an nboxd of another version says
  * less. */
-#include "nbox/status-text.h"
+#include "nbox/status/text.h"
 
 #include <errno.h>
 #include <jansson.h>
