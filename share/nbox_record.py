@@ -36,7 +36,7 @@ ROWS = {
         {"source": SOURCES, "sure": SURE}),
     4: ("OP", "Q number seq name host bytes count call_ns arrive_ns start_ns due_ns release_ns local_done_ns virtual_arrive_ns virtual_end_ns "
         "plain_arrive_ns plain_end_ns d model_ns injected_ns Q n_messages I comm rank world_rank stream kind dtype redop root algo how flags "
-        "unused Q exposed_ns work_ns order done_order d shared_ns queued_ns",
+        "waited_for Q exposed_ns work_ns order done_order d shared_ns queued_ns waited_ns",
         {"deps": "Q name I is_same_stream unused", "calls": "I peer is_send Q bytes"},
         {"kind": KINDS, "dtype": DTYPES, "algo": ALGOS, "how": HOW}),
     5: ("POINT", "Q name host call_ns time_ns virtual_ns plain_ns exposed_ns I world_rank stream kind is_host_bound Q work_ns order",

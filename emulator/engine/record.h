@@ -103,15 +103,17 @@ struct record_op {
 	uint64_t n_messages; /* that crossed the link for this rank */
 	uint32_t comm, rank, world_rank, stream;
 	uint32_t kind, dtype, redop, root, algo;
-	uint32_t how;   /* enum solve_how */
-	uint32_t flags; /* RECORD_* */
-	uint32_t unused;
+	uint32_t how;        /* enum solve_how */
+	uint32_t flags;      /* RECORD_* */
+	uint32_t waited_for; /* world rank that came last, where waited_ns is not 0 */
 	uint64_t exposed_ns; /* what the op's own stream, where it computes, waited before it */
 	uint64_t work_ns;    /* wall: its stream's first work since its last op or point; 0: none */
 	uint64_t order;      /* of its arrival among all points and arrivals, as nboxd took them */
 	uint64_t done_order; /* how many of them had come when nboxd learnt of release_ns */
 	double shared_ns;    /* virtual: what it waited for links that other ops used */
 	double queued_ns;    /* virtual: for ops of its communicator before it, at this rank */
+	double waited_ns;    /* virtual: for the last rank that it needs, once it could begin here
+			      */
 	uint32_t n_deps, n_calls;
 	const struct record_dep *deps;
 	const struct record_call *calls;

@@ -39,6 +39,8 @@ void post_row(const struct post *post, struct record_op *ret)
 		.exposed_ns = post->arrival.exposed_ns,
 		.shared_ns = post->shared_ns,
 		.queued_ns = post->queued_ns,
+		.waited_ns = post->waited_ns,
+		.waited_for = post->waited_for,
 		.comm = op->comm->number,
 		.rank = post->member->rank,
 		.world_rank = post->member->world_rank,

@@ -11,6 +11,7 @@
 #include "engine/sim-ranks.h"
 #include "op/contention.h"
 #include "op/image.h"
+#include "op/latest.h"
 
 #define PEERS_MAX (1 << 19) /* of ranks told apart, looked at one by one: some milliseconds */
 
@@ -121,6 +122,21 @@ static bool is_with_all(const struct post *post, uint32_t n_ranks)
 	return bitmap_count(&met) + 2 == 2 * (uint64_t)n_ranks;
 }
 
+/* Those that it receives from in @run, or sends more to than the buffers hold. */
+static void wait_for_peers(const struct run *run, struct post *post)
+{
+	const struct op *op = post->op;
+
+	for (uint32_t k = 0; k < op->n_flows; k++) {
+		const struct sched_p2p *call = &op->p2p->calls[k];
+		uint32_t peer = membership_world(&op->comm->members.map, call->peer);
+
+		if (op->flows[k].turn == run->turn &&
+		    (!call->is_send || call->bytes > SIM_BUFFER_BYTES))
+			latest_is(post, peer, arrival_in(run, post, peer, false));
+	}
+}
+
 static int end_post(const struct run *run, struct post *post, double end, double plain_end)
 {
 	uint32_t n;
@@ -133,6 +149,7 @@ static int end_post(const struct run *run, struct post *post, double end, double
 	is_alike = timeline_is_folded(post->node) && timelines_are_folded(ops->timelines);
 	with_all = !is_alike && is_with_all(post, run->comm->n_ranks);
 	too_much = !is_alike && is_too_much(run, post, n);
+	wait_for_peers(run, post);
 	if (too_much && !with_all)
 		warn_many_peers(post, n);
 	if (is_alike || too_much || (with_all && run->comm->n_ranks == ops->config->world))

@@ -12,6 +12,7 @@
 #include "engine/record.h"
 #include "op/contention.h"
 #include "op/image.h"
+#include "op/latest.h"
 #include "op/moment.h"
 #include "op/rule-p2p.h"
 #include "topology/topology.h"
@@ -37,10 +38,10 @@ struct apart {
 	struct ends *ends, *plain_ends; /* plain_ends NULL: there are no what-ifs */
 	double *arrive, *end;           /* of a communicator's ranks, in its order */
 	double *world;                  /* ends of the world's ranks; NAN: not known yet */
-	double *plain;            /* ends without what-ifs, in the order of the communicator */
-	const struct post *early; /* ends before all have arrived; NULL: all have */
-	struct run *run;          /* NULL: early */
-	const struct warp *warp;  /* with what-ifs, of members and images; NULL: nothing to share */
+	double *plain;           /* ends without what-ifs, in the order of the communicator */
+	struct post *early;      /* ends before all have arrived; NULL: all have */
+	struct run *run;         /* NULL: early */
+	const struct warp *warp; /* with what-ifs, of members and images; NULL: nothing to share */
 };
 
 static void apart_deinit(struct apart *a)
@@ -209,6 +210,10 @@ static int play_here(struct apart *a, struct err *err)
 		r = share(a, false, a->end, err);
 	for (uint32_t i = 0; r == 0 && i < m->n_ranks; i++)
 		a->world[membership_world(m, i)] = a->end[i];
+	if (a->early)
+		latest_of_ranks(a->early, a->arrive);
+	for (uint32_t i = 0; a->run && i < a->run->n_posts; i++)
+		latest_of_ranks(a->run->posts[i], a->arrive);
 	if (r < 0 || !a->plain_ends)
 		return r;
 	r = play(a, a->plain_ends, true, a->plain, err);
@@ -333,6 +338,7 @@ static int end_alike(struct run *run, struct err *err)
 		start = fmax(start, real_start(run->posts[i]));
 		plain_start = fmax(plain_start, timeline_plain_start(run->posts[i]->node));
 	}
+	latest_of_posts(run);
 	r = shared_end(run, false, start, run->timing.end_ns, &end, err);
 	plain_end = end;
 	if (r == 0 && config_moves_times(run->comm->ops->config))

@@ -45,8 +45,9 @@ struct post {
 	uint64_t number, start_ns, end_ns;
 	uint64_t told_ns, earliest_ns; /* ends that the worker was told: the last, the earliest */
 	double model_ns, injected_ns;
-	double shared_ns, queued_ns; /* struct record_op has them */
-	uint32_t how, flags;         /* flags: of the record */
+	double shared_ns, queued_ns, waited_ns; /* struct record_op has them */
+	uint32_t waited_for;
+	uint32_t how, flags; /* flags: of the record */
 };
 
 struct flow {

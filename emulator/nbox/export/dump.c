@@ -97,12 +97,14 @@ static const struct field op_fields[] = {
 	WORD(record_op, algo, sched_algo_name),
 	WORD(record_op, how, solve_how_name),
 	FIELD(record_op, flags, U32),
+	FIELD(record_op, waited_for, U32),
 	FIELD(record_op, exposed_ns, U64),
 	FIELD(record_op, work_ns, U64),
 	FIELD(record_op, order, U64),
 	FIELD(record_op, done_order, U64),
 	FIELD(record_op, shared_ns, F64),
 	FIELD(record_op, queued_ns, F64),
+	FIELD(record_op, waited_ns, F64),
 };
 static const struct field point_fields[] = {
 	FIELD(record_point, name, U64),          FIELD(record_point, host, U64),

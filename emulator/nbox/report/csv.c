@@ -113,6 +113,10 @@ static const struct column op_columns[] = {
 	 "how long it waited for links that other ops used, in the virtual cluster"},
 	{"queued_ns", NUMBER, ROW(queued_ns), "ns",
 	 "how long this rank waited there for ops of the same communicator before it"},
+	{"waited_ns", NUMBER, ROW(waited_ns), "ns",
+	 "how long it then waited there for the last rank that it needs"},
+	{"waited_for", WORD, ROW(waited_for), "",
+	 "that rank, in the world, where waited_ns is not 0"},
 };
 
 #undef ROW

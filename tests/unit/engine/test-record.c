@@ -52,6 +52,8 @@ static struct record_op op_of(uint64_t i)
 		.exposed_ns = 5 * i,
 		.shared_ns = 0.5 * (double)i,
 		.queued_ns = 0.25 * (double)i,
+		.waited_ns = 0.125 * (double)i,
+		.waited_for = (uint32_t)i % 5,
 		.name = i + 1,
 		.comm = i % 2 ? 4 : 1,
 		.rank = (uint32_t)i % 3,
