@@ -179,26 +179,55 @@ static int jitter_create(const struct nbox_host *host, const struct nbox_next *n
 
 /* --- draws ----------------------------------------------------------------- */
 
-/* x with P(X > x) = q of the standard normal. A rational start (M. Abramowitz, I.
- * Stegun, Handbook of Mathematical Functions, 26.2.23, error below 4.5e-4), then
- * Halley's steps on the exact tail, of third order: two reach the last digits. */
-static double normal_tail_inverse(double q)
+/* (a[0] + a[1] r + ... + a[7] r^7) / (1 + b[0] r + ... + b[6] r^7) */
+static double ratio(const double a[8], const double b[7], double r)
 {
-	double p = q < 0.5 ? q : 1 - q, t, x;
+	double num = a[7], den = b[6];
 	int i;
 
-	if (p < 0x1p-60)
-		p = 0x1p-60;
-	t = sqrt(-2 * log(p));
-	x = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
-			(1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
-	for (i = 0; i < 2; i++) {
-		double tail = 0.5 * erfc(x * M_SQRT1_2);
-		double step = (tail - p) / (exp(-0.5 * x * x) / sqrt(2 * M_PI));
+	for (i = 6; i >= 0; i--)
+		num = num * r + a[i];
+	for (i = 5; i >= 0; i--)
+		den = den * r + b[i];
+	return num / (den * r + 1);
+}
 
-		x += step / (1 + 0.5 * x * step);
-	}
-	return q < 0.5 ? x : -x;
+/* x with P(X > x) = q of the standard normal, to 16 digits: M. J. Wichura, Algorithm AS 241
+ * (PPND16), Applied Statistics 37 (1988), 477-484. */
+static double normal_tail_inverse(double q)
+{
+	static const double a[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
+				    1.9715909503065514427e+3, 1.3731693765509461125e+4,
+				    4.5921953931549871457e+4, 6.7265770927008700853e+4,
+				    3.3430575583588128105e+4, 2.5090809287301226727e+3};
+	static const double b[7] = {4.2313330701600911252e+1, 6.8718700749205790830e+2,
+				    5.3941960214247511077e+3, 2.1213794301586595867e+4,
+				    3.9307895800092710610e+4, 2.8729085735721942674e+4,
+				    5.2264952788528545610e+3};
+	static const double c[8] = {1.42343711074968357734e0,  4.63033784615654529590e0,
+				    5.76949722146069140550e0,  3.64784832476320460504e0,
+				    1.27045825245236838258e0,  2.41780725177450611770e-1,
+				    2.27238449892691845833e-2, 7.74545014278341407640e-4};
+	static const double d[7] = {2.05319162663775882187e0,  1.67638483018380384940e0,
+				    6.89767334985100004550e-1, 1.48103976427480074590e-1,
+				    1.51986665636164571966e-2, 5.47593808499534494600e-4,
+				    1.05075007164441684324e-9};
+	static const double e[8] = {6.65790464350110377720e0,  5.46378491116411436990e0,
+				    1.78482653991729133580e0,  2.96560571828504891230e-1,
+				    2.65321895265761230930e-2, 1.24266094738807843860e-3,
+				    2.71155556874348757815e-5, 2.01033439929228813265e-7};
+	static const double f[7] = {5.99832206555887937690e-1, 1.36929880922735805310e-1,
+				    1.48753612908506148525e-2, 7.86869131145613259100e-4,
+				    1.84631831751005468180e-5, 1.42151175831644588870e-7,
+				    2.04426310338993978564e-15};
+	double from_half = 0.5 - q, p, r;
+
+	if (fabs(from_half) <= 0.425)
+		return from_half * ratio(a, b, 0.180625 - from_half * from_half);
+	p = q < 0.5 ? q : 1 - q;
+	r = sqrt(-log(p < 0x1p-60 ? 0x1p-60 : p));
+	r = r <= 5 ? ratio(c, d, r - 1.6) : ratio(e, f, r - 5);
+	return q < 0.5 ? r : -r;
 }
 
 /* The value that is exceeded with probability q, q in (0, 1]. @base_ns: what is jittered. */
