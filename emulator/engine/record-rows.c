@@ -126,6 +126,9 @@ static int add_header(struct row *row)
 		return err_set(row->err, EINVAL, "the record's list of data policies does not end");
 	if (!memchr(h->retimed_of, '\0', sizeof(h->retimed_of)))
 		return err_set(row->err, EINVAL, "the name of the record's run does not end");
+	if (h->world_size > RECORD_WORLD_MAX)
+		return err_set(row->err, EINVAL, "the record has a world of %u ranks: at most %u",
+			       h->world_size, RECORD_WORLD_MAX);
 	if (h->n_real > h->world_size)
 		return err_set(row->err, EINVAL, "the record has %u real ranks in a world of %u",
 			       h->n_real, h->world_size);

@@ -148,6 +148,8 @@ struct record_point {
 
 #define RECORD_FRAME_MAX (UINT32_C(16) << 20) /* bytes that a frame unpacks to, at most */
 
+#define RECORD_WORLD_MAX (UINT32_C(1) << 20)
+
 enum record_kind {
 	RECORD_HEADER = 1,
 	RECORD_END,

@@ -7,6 +7,9 @@
 
 #include "engine/record-read.h"
 #include "engine/record.h"
+#include "nbox/export/dump.h"
+#include "nbox/export/inspector.h"
+#include "nbox/export/trace.h"
 #include "schedule/coll.h"
 
 static uint64_t sum_deps(const struct record_dep *deps, uint32_t n)
@@ -16,6 +19,20 @@ static uint64_t sum_deps(const struct record_dep *deps, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		sum += deps[i].name + deps[i].is_same_stream;
 	return sum;
+}
+
+/* In all forms that one file can have. */
+static void export(const struct record *r)
+{
+	static FILE *nowhere;
+	const struct dump text = {.world_rank = -1}, json = {.is_json = true, .world_rank = -1};
+	struct err err = {""};
+
+	nowhere = nowhere ? nowhere : fopen("/dev/null", "w");
+	dump_print(r, &text, nowhere);
+	dump_print(r, &json, nowhere);
+	if (inspector_print(r, nowhere) < 0 || trace_write(r, "/dev/null", &err) < 0)
+		abort();
 }
 
 static volatile uint64_t seen; /* what is read is used */
@@ -49,6 +66,7 @@ static void use(const struct record *r)
 	for (uint64_t i = 0; i < r->n_points; i++)
 		sum += sum_deps(r->points[i].deps, r->points[i].n_deps);
 	seen = sum;
+	export(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -30,12 +30,13 @@ static int write_metrics(const struct loaded_run *run, const char *path, struct 
 static int write_inspector(const struct loaded_run *run, const char *path, struct err *err)
 {
 	FILE *to;
-	int r = out_create(path, &to, err);
+	int r = out_create(path, &to, err), finished;
 
 	if (r < 0)
 		return r;
-	inspector_print(&run->rec, to);
-	return file_finish(to, path, err);
+	r = inspector_print(&run->rec, to);
+	finished = file_finish(to, path, err);
+	return r < 0 ? r : finished;
 }
 
 static int write_chakra(const struct loaded_run *run, const char *prefix, struct err *err)

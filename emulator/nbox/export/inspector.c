@@ -1,9 +1,12 @@
 /* See inspector.h. What a rank of this cluster would have logged: its host is its virtual node. */
 #include "nbox/export/inspector.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "schedule/coll.h"
 
 static uint32_t per_node(const struct record *rec)
@@ -14,14 +17,14 @@ static uint32_t per_node(const struct record *rec)
 /* Nodes that the communicator's ranks are on; ranks of one node stand together. */
 static uint32_t n_nodes_of(const struct record *rec, const struct record_comm *c)
 {
-	uint32_t n = 1, before = record_world_rank(c, 0) / per_node(rec);
+	uint32_t each = per_node(rec), n = 1, first = record_world_rank(c, 0) / each;
 
-	for (uint32_t i = 1; i < c->n_ranks; i++) {
-		uint32_t node = record_world_rank(c, i) / per_node(rec);
-
-		n += node != before;
-		before = node;
-	}
+	if (!c->n_members && c->stride > each)
+		return c->n_ranks;
+	if (!c->n_members)
+		return record_world_rank(c, c->n_ranks - 1) / each - first + 1;
+	for (uint32_t i = 1; i < c->n_ranks; i++)
+		n += c->members[i] / each != c->members[i - 1] / each;
 	return n;
 }
 
@@ -69,28 +72,33 @@ static void collective(const struct record *rec, const struct record_op *op, uin
 	end("coll", op, op->bytes, is_part ? n : 1, coll_busbw_factor(op->kind, n), to);
 }
 
-void inspector_print(const struct record *rec, FILE *to)
+static void call(const struct record *rec, const struct record_op *op, const struct record_call *c,
+		 uint32_t n_nodes, FILE *to)
 {
-	const struct record_comm *of = NULL;
-	uint32_t n_nodes = 0;
+	begin(rec, op, n_nodes, to);
+	fprintf(to,
+		"\"p2p_perf\": {\"p2p\": \"%s\", \"p2p_sn\": %" PRIu64 ", \"p2p_peer\": %" PRIu32
+		", ",
+		c->is_send ? "Send" : "Recv", op->seq, c->peer);
+	end("p2p", op, c->bytes, 1, 1, to);
+}
 
+int inspector_print(const struct record *rec, FILE *to)
+{
+	CLEANUP(freep) uint32_t *n_nodes = calloc(rec->n_comms + 1, sizeof(*n_nodes));
+
+	if (!n_nodes)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < rec->n_comms; i++)
+		n_nodes[i] = n_nodes_of(rec, &rec->comms[i]);
 	for (uint64_t i = 0; i < rec->n_ops; i++) {
 		const struct record_op *op = &rec->ops[i];
+		uint32_t n = n_nodes[op->of - rec->comms];
 
-		if (op->of != of)
-			n_nodes = n_nodes_of(rec, op->of);
-		of = op->of;
 		if (op->kind != COLL_SENDRECV)
-			collective(rec, op, n_nodes, to);
-		for (uint32_t k = 0; k < op->n_calls; k++) {
-			const struct record_call *c = &op->calls[k];
-
-			begin(rec, op, n_nodes, to);
-			fprintf(to,
-				"\"p2p_perf\": {\"p2p\": \"%s\", \"p2p_sn\": %" PRIu64
-				", \"p2p_peer\": %" PRIu32 ", ",
-				c->is_send ? "Send" : "Recv", op->seq, c->peer);
-			end("p2p", op, c->bytes, 1, 1, to);
-		}
+			collective(rec, op, n, to);
+		for (uint32_t k = 0; k < op->n_calls; k++)
+			call(rec, op, &op->calls[k], n, to);
 	}
+	return 0;
 }

@@ -6,4 +6,5 @@
 
 #include "engine/record-rows.h"
 
-void inspector_print(const struct record *rec, FILE *to);
+/* Return: 0; -ENOMEM. */
+int inspector_print(const struct record *rec, FILE *to);

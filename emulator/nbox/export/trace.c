@@ -22,6 +22,7 @@
 #define RANKS_SHOWN 30 /* of a group, as PyTorch does */
 /* HTA keeps numbers of rows in as many bits as correlations need. */
 #define FIRST_CORRELATION (1 << 24)
+#define LAUNCH_NS 1000   /* HTA rounds to whole us, to below 0 what takes no time */
 #define HOST_THREAD 9999 /* streams have small numbers */
 
 struct trace {
@@ -143,7 +144,7 @@ static void kernel(struct trace *t, const struct span *s, uint32_t stream, uint6
 {
 	begin(t, 'X', "cuda_runtime", s->world_rank, HOST_THREAD);
 	fputs("\"cudaLaunchKernel\"", t->to);
-	times(t, from_ns, from_ns);
+	times(t, from_ns, from_ns + LAUNCH_NS);
 	fprintf(t->to, ", \"args\": {\"correlation\": %" PRIu64 "}}", ++t->correlation);
 	begin(t, 'X', "kernel", s->world_rank, stream);
 	putc('"', t->to);
