@@ -329,7 +329,7 @@ static int check_model(struct config *c, struct err *err)
 		return err_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < v->n_items; i++) {
 		const char *text = v->items[i].text;
-		bool is_failure = spec_is(text, "fail"), is_link = link_change_is_one(text);
+		bool is_failure = failure_is_one(text), is_link = link_change_is_one(text);
 		struct err why;
 		int r = 0;
 
@@ -346,13 +346,12 @@ static int check_model(struct config *c, struct err *err)
 			c->what_ifs[c->n_what_ifs++] = text;
 		if (r < 0)
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
-		if (is_link && !c->steps.n_ops &&
-		    when_has_steps(&c->link_changes[c->n_link_changes].when)) {
-			free(c->link_changes[c->n_link_changes].links);
-			return value_refuse(c, CONFIG_WHAT_IF, i, err, CONFIG_NEEDS_STEPS, text);
-		}
 		c->n_failures += is_failure;
 		c->n_link_changes += is_link;
+		if (!c->steps.n_ops &&
+		    ((is_failure && c->failures[c->n_failures - 1].at.is_steps) ||
+		     (is_link && when_has_steps(&c->link_changes[c->n_link_changes - 1].when))))
+			return value_refuse(c, CONFIG_WHAT_IF, i, err, CONFIG_NEEDS_STEPS, text);
 	}
 	return 0;
 }

@@ -13,13 +13,26 @@
 #include "topology/named-ranks.h"
 
 const char failure_help[] =
-	"  fail       ranks are gone, or an op fails: their communicators are aborted\n"
+	"  fail       ranks are gone, or an op fails: their communicators are aborted, or stand still\n"
 	"      rank=<ranks>           world rank that is gone, or several: 17, 16-23, 1+5 (default "
 	"none: only the op's communicator)\n"
 	"      node=<nodes>           all ranks of these nodes instead\n"
-	"      time=<time>            when, after the first op of the run\n"
+	"      from=<time or steps>   when, after the first op of the run, in virtual time; or time=\n"
 	"      after=<count>          or: so many ops pass, the next one fails\n"
-	"      op=<kind>              which ops count (default all)\n";
+	"      op=<kind>              which ops count (default all)\n"
+	"      how=error|silent       the others are told by ncclCommGetAsyncError; or nobody is, and "
+	"ops with the rank never complete (default error)\n";
+const char failure_desync_help[] =
+	"  desync     ranks are one op off: where its call is unlike the others' it never completes\n"
+	"      rank=<ranks>           world rank, or several (it or node must be given)\n"
+	"      node=<nodes>           all ranks of these nodes instead\n"
+	"      from=<time or steps>   when, after the first op of the run, in virtual time\n"
+	"      after=<count>          or: so many ops pass before\n";
+
+bool failure_is_one(const char *text)
+{
+	return spec_is(text, "fail") || spec_is(text, "desync");
+}
 
 static int parse_kind(const char *value, uint32_t *ret, struct err *err)
 {
@@ -44,28 +57,36 @@ struct given {
 	bool has_after;
 };
 
+static int parse_how(struct failure *f, const char *value, struct err *err)
+{
+	bool is_silent = !strcmp(value, "silent");
+
+	if (f->how == FAILURE_DESYNC || (!is_silent && strcmp(value, "error") != 0))
+		return err_set(err, EINVAL,
+			       f->how == FAILURE_DESYNC ? "how=%.64s: of fail alone"
+							: "how=%.64s: error or silent",
+			       value);
+	f->how = is_silent ? FAILURE_SILENT : FAILURE_ERROR;
+	return 0;
+}
+
 static int parse_key(struct failure *f, const char *key, const char *value, struct given *given,
 		     struct err *err)
 {
-	static const char *const keys[] = {"rank", "node", "time", "after", "op"};
-	double ns;
-	int r;
+	static const char *const keys[] = {"rank", "node", "time", "from", "after", "op", "how"};
 
+	if (!strcmp(key, "how"))
+		return parse_how(f, value, err);
 	if (!strcmp(key, "op"))
 		return parse_kind(value, &f->kind, err);
 	if (!strcmp(key, "after")) {
 		given->has_after = true;
 		return units_count(value, &f->after, err);
 	}
-	if (!strcmp(key, "time")) {
-		r = units_time(value, &ns, err);
-		if (r)
-			return r;
-		if (!(ns >= 0 && ns < 1e18))
-			return err_set(err, EINVAL, "time=%.64s is out of range", value);
-		f->time_ns = (uint64_t)ns;
-		f->is_timed = true;
-		return 0;
+	if (!strcmp(key, "time") || !strcmp(key, "from")) {
+		if (f->at.is_given)
+			return err_set(err, EINVAL, "time and from are the same: give one");
+		return when_span_parse(value, &f->at, err);
 	}
 	if (!strcmp(key, "rank") || !strcmp(key, "node")) {
 		*(key[0] == 'r' ? &given->rank : &given->node) = value;
@@ -76,16 +97,18 @@ static int parse_key(struct failure *f, const char *key, const char *value, stru
 
 static int check_when(const struct failure *f, bool has_after, struct err *err)
 {
-	if (f->is_timed == has_after)
+	if (f->at.is_given == has_after)
 		return err_set(err, EINVAL,
 			       "'%.200s': say when: either time=TIME or after=OPS, such as "
 			       "fail:rank=17,time=30s",
 			       f->text);
-	if (f->is_timed && f->n_ranks == 0)
+	if (f->n_ranks == 0 && f->how != FAILURE_ERROR)
+		return err_set(err, EINVAL, "'%.200s': say who: rank=RANK or node=NODE", f->text);
+	if (f->at.is_given && f->n_ranks == 0)
 		return err_set(err, EINVAL,
 			       "'%.200s': time=TIME needs the rank=RANK or node=NODE that is gone",
 			       f->text);
-	if (f->is_timed && f->kind != COLL_KINDS)
+	if (f->at.is_given && f->kind != COLL_KINDS)
 		return err_set(err, EINVAL, "'%.200s': op=KIND goes with after=OPS", f->text);
 	return 0;
 }
@@ -93,7 +116,9 @@ static int check_when(const struct failure *f, bool has_after, struct err *err)
 int failure_parse(const char *text, const struct topology *world, struct failure *ret,
 		  struct err *err)
 {
-	struct failure f = {.text = text, .kind = COLL_KINDS};
+	struct failure f = {.text = text,
+			    .kind = COLL_KINDS,
+			    .how = spec_is(text, "desync") ? FAILURE_DESYNC : FAILURE_ERROR};
 	struct given given = {0};
 	struct spec spec;
 	int r = spec_split(text, &spec, err);

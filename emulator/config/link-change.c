@@ -354,7 +354,7 @@ static int add_usage(const struct link_change *c, const struct fabric *f, uint64
 static int tell(const struct link_change *c, uint32_t i, const struct fabric *f, struct overlap *o)
 {
 	CLEANUP(usage_maker_deinit) struct usage_maker maker = {0};
-	const struct moment start = {.step = -1};
+	const struct moment start = {0};
 	struct usage *u = NULL;
 	double from, until;
 	int r = 0;

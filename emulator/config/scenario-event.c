@@ -162,6 +162,8 @@ static int emit_ramp(const struct scenario_event *e, const struct scenario_item 
 	span("at", e->at, &at, err); /* they were checked */
 	span("for", e->lasts, &lasts, err);
 	span("ramp", e->ramp, &ramp, err);
+	if (!at.is_given && ramp.is_steps)
+		at.x = 1;
 	if (!(ramp.x > 0))
 		return err_set(err, EINVAL, "ramp: %s is no time at all", e->ramp);
 	if ((at.is_given && at.is_steps != ramp.is_steps) ||

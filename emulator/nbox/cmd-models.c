@@ -26,7 +26,10 @@ static const char *const headings[GROUPS] = {
 /* What-ifs that no plug-in does. */
 static const struct {
 	const char *name, *help;
-} own[] = {{"fail", failure_help}, {"link", link_change_help}, {"load", link_change_load_help}};
+} own[] = {{"fail", failure_help},
+	   {"desync", failure_desync_help},
+	   {"link", link_change_help},
+	   {"load", link_change_load_help}};
 
 struct listing {
 	enum group group; /* that is printed */
@@ -65,7 +68,7 @@ static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *
 /* Keys that the plug-ins among them have from nbox. */
 static void print_scope(void)
 {
-	puts("  each but fail, link and load, which have keys of their own, takes besides:\n"
+	puts("  each but fail, desync, link and load, which have keys of their own, takes besides:\n"
 	     "      from=<time or steps>   since when, after the run's first op (default 0s); steps: see --steps\n"
 	     "      for=<time or steps>    for how long (default: to the end)\n"
 	     "      every=<time or steps>  and again so much later, for ever (default: once)\n"

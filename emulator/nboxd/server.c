@@ -399,6 +399,30 @@ static void note_unmet(struct server *s)
 				  s->config->link_changes[i].text);
 }
 
+/* What-ifs of plug-ins that had no part in any answer: a ramp has many. */
+static void note_unused(struct server *s)
+{
+	const struct config *c = s->config;
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; s->live.ops.n_ops && i < c->n_what_ifs; i++) {
+		if (delay_n_used(s->live.ops.delay, i))
+			continue;
+		first = first ? first : c->what_ifs[i];
+		n++;
+	}
+	if (s->live.ops.n_ops && c->steps.n_ops && step_count_last(s->live.ops.steps) == 0)
+		notes_say(&s->notes, "nboxd",
+			  "no step was recognised: no rank had %llu ops as --steps %s counts them",
+			  (unsigned long long)(c->steps.skip + 1), config_text(c, CONFIG_STEPS));
+	if (n == 1)
+		notes_say(&s->notes, "nboxd", "what-if %s: it never took effect", first);
+	else if (n)
+		notes_say(&s->notes, "nboxd", "what-if %s, and %zu more: they never took effect",
+			  first, n - 1);
+}
+
 struct server *server_close(struct server *s)
 {
 	int r;
@@ -408,6 +432,8 @@ struct server *server_close(struct server *s)
 	s->loop.workers.is_stopping = s->notes.is_stopping = true;
 	told_note_decided(s);
 	note_unmet(s);
+	note_unused(s);
+	failures_note_unmet(&s->failures);
 	door_close(&s->door);
 	exited_close(&s->exited); /* first: nbox sees by it that a job that fails now does so for
 				     want of us */

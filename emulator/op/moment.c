@@ -51,7 +51,7 @@ void moment_of_rank(struct ops *ops, uint32_t world_rank)
 void moment_of_op(const struct op *op)
 {
 	struct ops *ops = op->comm->ops;
-	struct moment at = {.time_ns = -INFINITY, .step = -1, .counted = ops->steps};
+	struct moment at = {.time_ns = -INFINITY, .step = 0, .counted = ops->steps};
 	struct target_comm comm;
 	char axes[64];
 

@@ -20,7 +20,7 @@ struct run;
 
 /* @play and @is_lost may be NULL. */
 struct ops_sink {
-	/* Whether @op, which waits for calls of peers, waits in vain: it is not played. */
+	/* Whether @op waits in vain, or never ends: it is not played. */
 	bool (*is_lost)(struct op *op);
 	/* The run's messages are to be played, up to run_end(). Without it a run is over at once.
 	 * Return: 0; negative errno with the sentence. */

@@ -37,7 +37,7 @@ struct post {
 	struct record_dep *deps; /* owned; arrive.n_deps, for the record; NULL: none is kept */
 	bool has_arrived, is_released, is_done;
 	uint64_t order;             /* of its arrival, in the record */
-	int64_t step;               /* moment.h; -1: before the first */
+	int64_t step;               /* moment.h; 0: before the first */
 	uint64_t n_messages;        /* that crossed the link */
 	struct timeline_node *node; /* held; NULL: not arrived */
 	struct timeline_times arrival, end;
@@ -83,6 +83,7 @@ struct op {
 	uint32_t n_runs;   /* live ones, once for each post */
 	uint64_t moved_ns; /* wall clock when it last got on */
 	uint64_t warn_ns;  /* next warning */
+	const char *held;  /* borrowed; the what-if by which it never completes; NULL: none */
 	UT_hash_handle hh; /* comm_ops->ops */
 	struct post posts[];
 };
@@ -138,6 +139,8 @@ struct comm_ops {
 	/* of ops with a root: n_rooted have been called, n_started are played; when the members of
 	 * the last ones have come, by number, with what-ifs and without */
 	uint64_t n_rooted, n_started;
+	struct wire_arrive before; /* nboxd/comm/failure.c: of its last collective */
+	bool has_before;
 	double came[ROOTED_AHEAD_MAX], plain_came[ROOTED_AHEAD_MAX];
 	/* rule.c: whether some rank copies a real rank that is no member */
 	bool lacks_template, is_looked_at;

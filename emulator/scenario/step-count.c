@@ -106,22 +106,22 @@ int step_count_arrive(struct step_count *s, uint32_t i, uint32_t kind, uint64_t 
 	    !target_has_comm(&s->rule.target, c))
 		return 0;
 	s->n_ops[i]++;
-	return step_count_of(s, i) >= (int64_t)s->n_began ? begin(s, time_ns) : 0;
+	return step_count_of(s, i) > (int64_t)s->n_began ? begin(s, time_ns) : 0;
 }
 
 int64_t step_count_of(const struct step_count *s, uint32_t i)
 {
 	return s && s->n_ops[i] > s->rule.skip
-		       ? (int64_t)((s->n_ops[i] - s->rule.skip - 1) / s->rule.n_ops)
-		       : -1;
+		       ? (int64_t)((s->n_ops[i] - s->rule.skip - 1) / s->rule.n_ops) + 1
+		       : 0;
 }
 
 int64_t step_count_last(const struct step_count *s)
 {
-	return s ? (int64_t)s->n_began - 1 : -1;
+	return s ? (int64_t)s->n_began : 0;
 }
 
 double step_count_began(const struct step_count *s, int64_t step)
 {
-	return s && step >= 0 && step < (int64_t)s->n_began ? s->began[step] : INFINITY;
+	return s && step > 0 && step <= (int64_t)s->n_began ? s->began[step - 1] : INFINITY;
 }

@@ -3,7 +3,7 @@
  *
  *   ops=5,op=allreduce,communicator=world,skip=2
  *
- * Step 0 begins with the first such op behind the first @skip. Each real rank counts its own ops;
+ * Step 1 begins with the first such op behind the first @skip. Each real rank counts its own ops;
  * a virtual rank is at its template's step. */
 #pragma once
 
@@ -28,9 +28,9 @@ struct step_count *step_count_free(struct step_count *s); /* NULL allowed; retur
  * step; 0; -ENOMEM. */
 int step_count_arrive(struct step_count *s, uint32_t i, uint32_t kind, uint64_t bytes,
 		      const struct target_comm *c, double time_ns);
-/* The step of real rank @i; -1: before the first, also of @s NULL. */
+/* The step of real rank @i; 0: before the first, also of @s NULL. */
 int64_t step_count_of(const struct step_count *s, uint32_t i);
-/* The last step that a rank has begun; -1: none. */
+/* The last step that a rank has begun; 0: none. */
 int64_t step_count_last(const struct step_count *s);
 /* When the first rank has begun @step; INFINITY: none has. */
 double step_count_began(const struct step_count *s, int64_t step);

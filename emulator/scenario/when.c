@@ -91,19 +91,19 @@ bool when_has_steps(const struct when *w)
 	return w->from.is_steps || w->lasts.is_steps;
 }
 
+static bool is_in_steps(const struct when *w)
+{
+	return w->from.is_given ? w->from.is_steps : w->lasts.is_steps;
+}
+
 /* The last beginning that is not after @x. */
 static double beginning(const struct when *w, double x)
 {
-	double begin = w->from.x;
+	double begin = !w->from.is_given && is_in_steps(w) ? 1 : w->from.x;
 
 	if (w->every.is_given && x > begin)
 		begin += floor((x - begin) / w->every.x) * w->every.x;
 	return begin;
-}
-
-static bool is_in_steps(const struct when *w)
-{
-	return w->from.is_given ? w->from.is_steps : w->lasts.is_steps;
 }
 
 bool when_holds(const struct when *w, const struct moment *at)

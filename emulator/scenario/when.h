@@ -26,7 +26,7 @@ struct when {
 /* Where a rank is. */
 struct moment {
 	double time_ns;                   /* virtual, since the run's first op */
-	int64_t step;                     /* -1: before the first */
+	int64_t step;                     /* 0: before the first */
 	const struct step_count *counted; /* NULL: nobody counts steps */
 };
 

@@ -187,6 +187,7 @@ static int find_steps(const struct record *rec, struct rank *k, struct report *r
 	rep->n_warm_up = s.n_warm_up;
 	rep->ops_per_step = s.n_ops;
 	snprintf(rep->steps_how, sizeof(rep->steps_how), "%s", s.how);
+	snprintf(rep->steps_rule, sizeof(rep->steps_rule), "%s", s.rule);
 	if (k->n_ops) {
 		struct span from = at_arrival(&k->ops[0]), to = at_end(k);
 

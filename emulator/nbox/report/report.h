@@ -49,6 +49,7 @@ struct report {
 	struct report_kind kinds[COLL_KINDS];
 	uint64_t n_steps, n_warm_up, ops_per_step; /* 0: no steps were found */
 	char steps_how[256];        /* what was taken for a step; why there are none */
+	char steps_rule[96];        /* struct steps */
 	struct report_stat step_ns; /* virtual time of those that are timed: without warm-up,
 				       followed by another one at once */
 	/* Per timed step, means. Without steps: of the whole run. */

@@ -521,6 +521,10 @@ static int take_steps(const struct ops *o, const struct found *f, struct steps *
 		 (unsigned long long)f->period, f->period == 1 ? "" : "s in a row",
 		 op(o, unit)->of->n_ranks, (unsigned long long)ret->n, bytes,
 		 o->is_sending ? "sent and received" : "to reduce");
+	if (f->n == 1)
+		snprintf(ret->rule, sizeof(ret->rule), "ops=%llu,communicator=%u,skip=%llu",
+			 (unsigned long long)f->period, op(o, unit)->comm,
+			 (unsigned long long)unit);
 	r = leave_out_warm_up(o->rows, ret);
 	return r < 0 ? r : count_ops(ret);
 }

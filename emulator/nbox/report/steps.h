@@ -30,6 +30,7 @@ struct steps {
 	uint64_t n_timed;   /* of the others */
 	uint64_t n_ops;     /* of a timed step, the median */
 	char how[256];      /* what was taken for a step; why there are none */
+	char rule[96];      /* for --steps of another run; "": it takes more than a rule */
 };
 
 /* For qsort() of struct record_op: by rank, then by virtual arrival. */

@@ -30,7 +30,8 @@ static void print_steps(const struct report *r, FILE *to)
 	else if (r->n_warm_up)
 		fprintf(to, "; the first %llu left out as warm-up",
 			(unsigned long long)r->n_warm_up);
-	fprintf(to, ")\n   found as       %s\n", r->steps_how);
+	fprintf(to, ")\n   found as       %s%s%s\n", r->steps_how,
+		r->steps_rule[0] ? ": --steps " : "", r->steps_rule);
 }
 
 static void print_lateness(const struct report *r, FILE *to)
@@ -214,13 +215,12 @@ static json_t *steps_json(const struct report *r)
 	json_t *o = json_pack("{s:I, s:s}", "count", (json_int_t)r->n_steps, "how", r->steps_how);
 
 	if (o && r->n_steps)
-		json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f}}",
-						    "warm_up", (json_int_t)r->n_warm_up, "timed",
-						    (json_int_t)t->n, "ops",
-						    (json_int_t)r->ops_per_step, "ms", "mean",
-						    t->mean / 1e6, "p25", t->p25 / 1e6, "p50",
-						    t->p50 / 1e6, "p75", t->p75 / 1e6, "p95",
-						    t->p95 / 1e6));
+		json_object_update_new(
+			o, json_pack("{s:s, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f}}", "rule",
+				     r->steps_rule, "warm_up", (json_int_t)r->n_warm_up, "timed",
+				     (json_int_t)t->n, "ops", (json_int_t)r->ops_per_step, "ms",
+				     "mean", t->mean / 1e6, "p25", t->p25 / 1e6, "p50",
+				     t->p50 / 1e6, "p75", t->p75 / 1e6, "p95", t->p95 / 1e6));
 	return o;
 }
 

@@ -103,6 +103,15 @@ static bool is_left_alone_p2p(struct op *op)
 	return true;
 }
 
+/* It waits for who will not call, or a rank that is gone, or off, keeps it from ending. */
+static bool is_lost(struct op *op)
+{
+	bool is_complete = op->p2p || op->n_arrived == op->n_posts;
+
+	return is_left_alone_p2p(op) ||
+	       (is_complete && failures_hold(live_of(op->comm->ops)->failures, op));
+}
+
 static void mismatch(const struct op *op, const struct comm_member *m, const struct wire_arrive *a)
 {
 	const struct post *other = op_first_arrived(op);
@@ -206,6 +215,8 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 	point_deps((const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p), a.n_deps,
 		   deps);
 	r = post_arrive(post, &a, deps, NULL, 0, &err);
+	if (r == 0 && failures_on_arrival(live->failures, post))
+		return 0;
 	if (r == 0)
 		r = op_start(post, &err);
 	if (r < 0)
@@ -308,7 +319,7 @@ static void on_warn(struct ops *ops, const char *sentence)
 }
 
 const struct ops_sink op_live_sink = {
-	.is_lost = is_left_alone_p2p,
+	.is_lost = is_lost,
 	.play = run_play,
 	.released = run_on_released,
 	.moved = run_on_moved,

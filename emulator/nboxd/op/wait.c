@@ -121,7 +121,10 @@ static char *describe(const struct op *op, uint64_t now_ns, char *buf, size_t si
 	    op_name(op->key.seq, post->member->rank, op->comm->number, text, sizeof(text)));
 	if (!op->p2p)
 		add(&t, ", %s", op_call_text(&post->arrive, text, sizeof(text)));
-	if (!post->is_released && op->p2p) {
+	if (op->held) {
+		add(&t, ", has waited %.1f s: it never completes, by the what-if %s", waited_s,
+		    op->held);
+	} else if (!post->is_released && op->p2p) {
 		add(&t, ", has waited %.1f s ", waited_s);
 		add_waiting_call(&t, op);
 	} else if (op->n_arrived < op->n_posts) {

@@ -239,8 +239,8 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->n_failures, 4);
 	assert_int_equal(c->failures[0].n_ranks, 1);
 	assert_int_equal(c->failures[0].ranks[0], 1);
-	assert_int_equal(c->failures[0].time_ns, 1500000000);
-	assert_true(c->failures[0].is_timed);
+	assert_float_equal(c->failures[0].at.x, 1500000000, 0);
+	assert_true(c->failures[0].at.is_given && !c->failures[0].at.is_steps);
 	assert_int_equal(c->failures[1].kind, COLL_ALLTOALL);
 	assert_int_equal(c->failures[1].after, 7);
 	assert_int_equal(c->failures[1].n_ranks, 0);

@@ -36,11 +36,11 @@ static void it_holds_from_for_and_every_so_often(void **state)
 	struct when again = when("1s", "2s", "10s");
 
 	(void)state;
-	assert_true(when_is_always(&always) && holds(&always, 0, -1));
+	assert_true(when_is_always(&always) && holds(&always, 0, 0));
 	assert_false(holds(&since, 1.9e9, 100));
-	assert_true(holds(&since, 2e9, -1) && holds(&since, 1e17, 0));
+	assert_true(holds(&since, 2e9, 0) && holds(&since, 1e17, 0));
 	assert_true(when_has_steps(&once) && !when_has_steps(&again));
-	for (int64_t step = -1; step < 100; step++)
+	for (int64_t step = 0; step < 100; step++)
 		assert_int_equal(holds(&once, 1e12, step), step >= 20 && step < 35);
 	for (int ds = 0; ds < 1000; ds++)
 		assert_int_equal(holds(&again, ds * 1e8, 0), ds >= 10 && (ds - 10) % 100 < 20);
@@ -139,16 +139,17 @@ static void a_step_begins_with_each_so_many_th_op_of_its_kind(void **state)
 					 &err),
 			 0);
 	assert_int_equal(step_count_new(&rule, 2, &s), 0);
-	assert_int_equal(step_count_of(s, 0), -1);
+	assert_int_equal(step_count_of(s, 0), 0);
 	for (uint32_t i = 0; i < 400; i++) {
 		uint32_t rank = i % 2, kind = i / 2 % 2 ? 0 : 1; /* every other one counts */
 
 		if (step_count_arrive(s, rank, kind, 8, &world, i) == 1)
-			assert_true(step_count_began(s, n++) == i);
-		assert_int_equal(step_count_of(s, rank), i < 10 ? -1 : ((int)(i + 2) / 4 - 3) / 3);
+			assert_true(step_count_began(s, ++n) == i);
+		assert_int_equal(step_count_of(s, rank),
+				 i < 10 ? 0 : ((int)(i + 2) / 4 - 3) / 3 + 1);
 	}
-	assert_int_equal(step_count_last(s), n - 1);
-	assert_true(isinf(step_count_began(s, n)) && isinf(step_count_began(s, -1)));
+	assert_int_equal(step_count_last(s), n);
+	assert_true(isinf(step_count_began(s, n + 1)) && isinf(step_count_began(s, 0)));
 	step_count_free(s);
 }
 
@@ -162,7 +163,7 @@ static void a_time_may_follow_a_step(void **state)
 
 	(void)state;
 	assert_int_equal(step_count_new(&rule, 1, &s), 0);
-	for (int step = 0; step < 9; step++) {
+	for (int step = 1; step < 10; step++) {
 		double time_ns = step * 2e9;
 		struct moment at = {time_ns, step, s};
 
