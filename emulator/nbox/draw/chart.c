@@ -7,7 +7,7 @@
 #define LEFT 52.0 /* of the frame: numbers, and the label above them */
 #define TOP 22.0
 #define BOTTOM 34.0
-#define RIGHT 10.0
+#define RIGHT 16.0
 #define LETTER 6.6 /* mean width */
 #define TICKS_MAX 32
 

@@ -34,7 +34,7 @@ static const char style[] =
 	".keys{font-size:.85rem;color:var(--soft)}.keys span{white-space:nowrap;margin-right:1rem}"
 	".keys i{display:inline-block;border-width:.35rem;border-style:solid;margin-right:.35rem}\n"
 	"footer{color:var(--soft);font-size:.85rem;margin-top:2.5rem}\n"
-	"@media(max-width:30rem){body{padding:.8rem .8rem 2rem}.cards{grid-template-columns:1fr 1fr}.card data{font-size:1.2rem}"
+	"@media(max-width:30rem){body{padding:.8rem .8rem 2rem}.cards{grid-template-columns:repeat(2,minmax(0,1fr))}.card data{font-size:1.1rem}"
 	".prose tr{display:grid;grid-template-columns:1fr auto 6.5rem;border-bottom:1px solid var(--edge)}.prose td{border:0}"
 	".prose th:last-child{display:none}.prose td:last-child{grid-column:1/-1;padding:0 0 .4rem;color:var(--soft)}}\n"
 	"@media print{body{max-width:none;padding:0;font-size:10pt}th,td{padding:.2rem .4rem}th,.r{white-space:normal}"
@@ -66,6 +66,12 @@ static void put_cell(struct doc *d, const struct doc_cell *c)
 	put_text(d, c->text);
 	if (d->form == DOC_HTML && c->key)
 		fputs("</data>", d->to);
+}
+
+struct doc_cell doc_ms(double ns, const char *key, char *buf, size_t size)
+{
+	snprintf(buf, size, "%.3f ms", ns / 1e6);
+	return (struct doc_cell){buf, key, ns / 1e6};
 }
 
 void doc_begin(struct doc *d, const char *title)

@@ -25,6 +25,9 @@ struct doc_cell {
 	double value;
 };
 
+/* Of @ns, as milliseconds; @buf lives as long as the cell. */
+struct doc_cell doc_ms(double ns, const char *key, char *buf, size_t size);
+
 void doc_begin(struct doc *d, const char *title);
 void doc_end(struct doc *d);
 void doc_heading(struct doc *d, const char *text);

@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "fabric/link-number.h"
-#include "nbox/draw/chart.h"
 #include "nbox/draw/lanes.h"
+#include "nbox/page/run-iterations.h"
 #include "nbox/report/summary.h"
 #include "nbox/topo/topo.h"
 #include "schedule/coll.h"
@@ -22,7 +22,6 @@
 #define WIDE 760.0   /* of a picture over the whole page */
 #define NARROW 400.0 /* of one in the grid: its text is readable on a phone */
 #define GROUPS_MAX 16
-#define BINS 16
 
 static bool has_what_ifs(const struct report *r)
 {
@@ -32,13 +31,6 @@ static bool has_what_ifs(const struct report *r)
 static struct doc_cell text_cell(const char *text)
 {
 	return (struct doc_cell){.text = text};
-}
-
-/* A time of summary.json, in ms; @buf lives as long as the cell. */
-static struct doc_cell ms_cell(double ns, const char *key, char *buf, size_t size)
-{
-	snprintf(buf, size, "%.3f ms", ns / 1e6);
-	return (struct doc_cell){buf, key, ns / 1e6};
 }
 
 static double percent_of(double part, double all)
@@ -85,106 +77,23 @@ static void write_cards(const struct page_run *p, struct doc *d)
 	snprintf(exposed, sizeof(exposed), "%s%s", r->is_exposed_bound ? "at most; " : "", per);
 	if (r->n_steps)
 		cards[n++] = (struct doc_card){"iteration, median", range, SVG_COMPUTE,
-					       ms_cell(r->step_ns.p50, "steps.ms.p50", text[0],
-						       sizeof(text[0]))};
+					       doc_ms(r->step_ns.p50, "steps.ms.p50", text[0],
+						      sizeof(text[0]))};
 	else
 		cards[n++] = (struct doc_card){"the whole run", "virtual time", SVG_COMPUTE,
-					       ms_cell(r->virtual_ns, "virtual_ms", text[0],
-						       sizeof(text[0]))};
+					       doc_ms(r->virtual_ns, "virtual_ms", text[0],
+						      sizeof(text[0]))};
 	cards[n++] =
 		(struct doc_card){"exposed communication", exposed, SVG_EXPOSED,
-				  ms_cell(r->exposed_ns, "exposed_ms", text[1], sizeof(text[1]))};
+				  doc_ms(r->exposed_ns, "exposed_ms", text[1], sizeof(text[1]))};
 	cards[n++] =
 		(struct doc_card){"modelled communication", per, SVG_NETWORK,
-				  ms_cell(r->modelled_ns, "modelled_ms", text[2], sizeof(text[2]))};
+				  doc_ms(r->modelled_ns, "modelled_ms", text[2], sizeof(text[2]))};
 	cards[n++] =
-		(struct doc_card){"injected by what-ifs", per, SVG_INJECTED,
-				  ms_cell(r->injected_ns, "injected_ms", text[3], sizeof(text[3]))};
+		(struct doc_card){"injected by what-ifs",
+				  has_what_ifs(r) ? per : "none were asked for", SVG_INJECTED,
+				  doc_ms(r->injected_ns, "injected_ms", text[3], sizeof(text[3]))};
 	doc_cards(d, cards, n);
-}
-
-/* --- iterations ------------------------------------------------------------------------------ */
-
-static void draw_iterations(const struct view *v, FILE *to)
-{
-	const struct chart_series series[] = {{.name = v->n_warm_up ? "warm-up" : NULL,
-					       .role = SVG_OTHERS,
-					       .look = CHART_DOTS,
-					       .n = v->n_warm_up,
-					       .x = v->step_number,
-					       .y = v->step_ms},
-					      {.role = SVG_COMPUTE,
-					       .look = v->n_timed > 100 ? CHART_LINE
-									: CHART_LINE | CHART_DOTS,
-					       .n = v->n_timed - v->n_warm_up,
-					       .x = v->step_number + v->n_warm_up,
-					       .y = v->step_ms + v->n_warm_up}};
-	const struct chart c = {.x = {.label = "iteration"},
-				.y = {.label = "time (ms)", .has_zero = true},
-				.series = series,
-				.n_series = 2};
-
-	svg_begin(to, SVG_IN_PAGE, NARROW, 230, "times of iterations over the run");
-	chart_draw(&c, to, 0, 0, NARROW, 230);
-	svg_end(to);
-}
-
-static void draw_histogram(const struct view *v, FILE *to)
-{
-	double low = INFINITY, high = -INFINITY, width, x[BINS], y[BINS] = {0};
-	const double *ms = v->step_ms + v->n_warm_up;
-	uint64_t n = v->n_timed - v->n_warm_up;
-	struct chart_series bars = {
-		.role = SVG_COMPUTE, .look = CHART_BARS, .n = BINS, .x = x, .y = y};
-	const struct chart c = {.x = {.label = "time of an iteration (ms)"},
-				.y = {.label = "iterations", .has_zero = true},
-				.series = &bars,
-				.n_series = 1};
-
-	for (uint64_t i = 0; i < n; i++) {
-		low = fmin(low, ms[i]);
-		high = fmax(high, ms[i]);
-	}
-	width = fmax((high - low) / BINS, 1e-6);
-	for (int b = 0; b < BINS; b++)
-		x[b] = low + width * (b + .5);
-	for (uint64_t i = 0; i < n; i++)
-		y[(int)fmin(BINS - 1, (ms[i] - low) / width)]++;
-	bars.bar = width;
-	svg_begin(to, SVG_IN_PAGE, NARROW, 230, "how often iterations take how long");
-	chart_draw(&c, to, 0, 0, NARROW, 230);
-	svg_end(to);
-}
-
-static void write_iterations(const struct page_run *p, struct doc *d)
-{
-	static const char *const heads[] = {"iterations", "mean", "p25", "p50", "p75", "p95"};
-	const struct report_stat *s = &p->rep->step_ns;
-	char text[5][32], n[32];
-
-	if (!p->rep->n_steps)
-		return;
-	doc_heading(d, "Iterations");
-	doc_grid_begin(d);
-	if (doc_picture_begin(d, "In the order of the run", false)) {
-		draw_iterations(p->view, d->to);
-		doc_picture_end(d);
-	}
-	if (s->n >= 8 && doc_picture_begin(d, "How they spread", false)) {
-		draw_histogram(p->view, d->to);
-		doc_picture_end(d);
-	}
-	doc_grid_end(d);
-	snprintf(n, sizeof(n), "%llu", (unsigned long long)s->n);
-	doc_table_begin(d, "rrrrrr", heads);
-	doc_row(d, (struct doc_cell[]){{n, "steps.timed", (double)s->n},
-				       ms_cell(s->mean, "steps.ms.mean", text[0], sizeof(text[0])),
-				       ms_cell(s->p25, "steps.ms.p25", text[1], sizeof(text[1])),
-				       ms_cell(s->p50, "steps.ms.p50", text[2], sizeof(text[2])),
-				       ms_cell(s->p75, "steps.ms.p75", text[3], sizeof(text[3])),
-				       ms_cell(s->p95, "steps.ms.p95", text[4], sizeof(text[4]))});
-	doc_table_end(d);
-	doc_text(d, "An iteration is %s.", p->rep->steps_how);
 }
 
 /* --- one iteration --------------------------------------------------------------------------- */
@@ -261,8 +170,8 @@ static void write_kinds(const struct page_run *p, struct doc *d)
 					       text_cell(text[1]),
 					       text_cell(text[2]),
 					       text_cell(text[3]),
-					       ms_cell(c->model_ns, keys[1], text[4],
-						       sizeof(text[4]))});
+					       doc_ms(c->model_ns, keys[1], text[4],
+						      sizeof(text[4]))});
 	}
 	doc_table_end(d);
 }
@@ -379,9 +288,11 @@ static void write_sources(const struct page_run *p, struct doc *d)
 {
 	static const char *const heads[] = {"figure", "value", "is", "comes from"};
 	const struct report *r = p->rep;
-	char text[8][64], compute[480], ops[1100];
+	const char *of = r->header.retimed_of; /* "": it was run */
+	char text[8][64], compute[1100], ops[1100];
 
-	snprintf(compute, sizeof(compute), "this machine's clock at the real ranks%s%s",
+	snprintf(compute, sizeof(compute), "%s's clock at the real ranks%s%s%s%s",
+		 of[0] ? "the machine" : "this machine", of[0] ? " in the run " : "", of,
 		 r->device[0] ? "; " : "", r->device);
 	snprintf(ops, sizeof(ops), "the model %s%s%s", r->header.model, r->network[0] ? "; " : "",
 		 r->network);
@@ -390,26 +301,30 @@ static void write_sources(const struct page_run *p, struct doc *d)
 	doc_table_begin(d, "lrll", heads);
 #define ROW(...) doc_row(d, (struct doc_cell[]){__VA_ARGS__})
 	ROW({.text = "time of computation"},
-	    ms_cell(r->virtual_ns - r->exposed_ns, NULL, text[0], sizeof(text[0])),
+	    doc_ms(r->virtual_ns - r->exposed_ns, NULL, text[0], sizeof(text[0])),
 	    {.text = strstr(r->device, "compute is modelled") ? "modelled" : "measured"},
 	    {.text = compute});
 	ROW({.text = "time of ops"},
-	    ms_cell(r->modelled_ns, "modelled_ms", text[1], sizeof(text[1])), {.text = "modelled"},
+	    doc_ms(r->modelled_ns, "modelled_ms", text[1], sizeof(text[1])), {.text = "modelled"},
 	    {.text = ops});
 	ROW({.text = "exposed communication"},
-	    ms_cell(r->exposed_ns, "exposed_ms", text[2], sizeof(text[2])),
+	    doc_ms(r->exposed_ns, "exposed_ms", text[2], sizeof(text[2])),
 	    {.text = "follows from both"},
 	    {.text = r->is_exposed_bound ? "an upper bound: what the job waited for was not seen"
 					 : "how long computation waited for ops, in virtual time"});
-	ROW({.text = "iteration"}, ms_cell(r->virtual_ns, "virtual_ms", text[3], sizeof(text[3])),
+	ROW({.text = "iteration"}, doc_ms(r->virtual_ns, "virtual_ms", text[3], sizeof(text[3])),
 	    {.text = "follows from both"},
 	    {.text = "computation and exposed communication, in virtual time"});
-	ROW({.text = "what-ifs"}, ms_cell(r->injected_ns, "injected_ms", text[4], sizeof(text[4])),
+	ROW({.text = "what-ifs"}, doc_ms(r->injected_ns, "injected_ms", text[4], sizeof(text[4])),
 	    {.text = "injected"},
 	    {.text = has_what_ifs(r) ? "the same run without what-ifs, in virtual time"
 				     : "none were asked for"});
+	if (of[0]) {
+		doc_table_end(d);
+		return;
+	}
 	ROW({.text = "the same iteration by the wall clock"},
-	    ms_cell(r->wall_ns, "wall_ms", text[5], sizeof(text[5])), {.text = "measured"},
+	    doc_ms(r->wall_ns, "wall_ms", text[5], sizeof(text[5])), {.text = "measured"},
 	    {.text = "this machine; not a figure of the virtual cluster"});
 	ROW({.text = "gates late, p99"}, {text[6], "lateness_us.p99", r->lateness_ns.p99 / 1e3},
 	    {.text = "measured"}, {.text = "this machine; virtual time stands still meanwhile"});
@@ -543,10 +458,12 @@ static int write_json(const struct page_run *p, struct doc *d)
 
 int run_page_write(const struct page_run *p, struct doc *d)
 {
-	char title[192];
+	const char *of = p->rep->header.retimed_of;
+	char title[640];
 	int r;
 
-	snprintf(title, sizeof(title), "A training job on %u ranks", p->rep->header.world_size);
+	snprintf(title, sizeof(title), "A training job on %u ranks%s%s", p->rep->header.world_size,
+		 of[0] ? ", re-timed from " : "", of);
 	doc_begin(d, title);
 	if (p->run->info.command[0])
 		doc_code(d, p->run->info.command);
@@ -556,8 +473,9 @@ int run_page_write(const struct page_run *p, struct doc *d)
 	}
 	write_warnings(p, d);
 	write_timeline(p, d);
-	write_iterations(p, d);
-	r = write_ops(p, d);
+	r = run_iterations_write(p->rep, p->view, d);
+	if (r == 0)
+		r = write_ops(p, d);
 	if (r == 0)
 		r = write_fabric(p, d);
 	if (p->rep->n_ops)

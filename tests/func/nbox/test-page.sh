@@ -29,6 +29,10 @@ check "which is a number" grep -q '<td>delay=2ms</td>' sweep.html
 exits 0 "one of runs that differ in several settings" "$NBOX" report --format html d0 odd
 says ", model nccl" "names them"
 
+exits 0 "a run that is re-timed" "$NBOX" retime d0 --what-if add:op=allreduce,delay=2ms --out d0-2
+exits 0 "its page" "$NBOX" report --format html --out d0-2.html d0-2
+check "has its figures" python3 -IS "$here/check-page.py" d0-2.html d0-2/summary.json
+check "says whose times of computation it has" grep -q 'the machine.s clock at the real ranks in the run nbox-out/d0;' d0-2.html
 exits 0 "for a pull request" "$NBOX" report --format md odd
 says '| exposed communication | ' "a table"
 says '    env A=</script>' "the command, as code"
