@@ -11,6 +11,7 @@ RECORD.md describes rows and fields. One file, Python 3.8; libzstd, which nbox n
 import ctypes
 import ctypes.util
 import json
+import signal
 import struct
 import sys
 
@@ -29,7 +30,7 @@ POINTS = ["stream", "host"]
 
 # Of each kind of row: its name; fields behind the letter that struct has for their type; lists with those of an entry; fields that are words.
 ROWS = {
-    1: ("HEADER", "I world_size n_nodes gpus_per_node n_real exchange data Q seed start_ns start_unix_ns 512s model 256s layout data_for", {},
+    1: ("HEADER", "I world_size n_nodes gpus_per_node n_real exchange data Q seed start_ns start_unix_ns 512s model 256s layout data_for retimed_of", {},
         {"exchange": EXCHANGES, "data": DATA}),
     2: ("END", "Q n_lost clock_error_ns I n_lost_notes lost_errno Q n_debts debt_ns", {}, {}),
     3: ("COMM", "I number parent n_ranks base stride source sure axes", {"members": "I", "real": "I rank world_rank"},
@@ -130,5 +131,6 @@ def rows(path):
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ... | head
     for line in rows(sys.argv[1]):
         print(json.dumps(line))

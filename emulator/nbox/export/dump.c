@@ -50,6 +50,7 @@ static const struct field header_fields[] = {
 	FIELD(record_header, model, TEXT),
 	FIELD(record_header, layout, TEXT),
 	FIELD(record_header, data_for, TEXT),
+	FIELD(record_header, retimed_of, TEXT),
 };
 static const struct field end_fields[] = {
 	FIELD(record_end, n_lost, U64),       FIELD(record_end, clock_error_ns, U64),
@@ -115,6 +116,17 @@ static const struct field point_fields[] = {
 	FIELD(record_point, is_host_bound, U32), FIELD(record_point, work_ns, U64),
 	FIELD(record_point, order, U64),
 };
+
+/* A field that is new lies behind these. */
+#define LAST(type, field, bytes)                                                           \
+	_Static_assert(offsetof(struct type, field) + sizeof(((struct type *)0)->field) == \
+			       (bytes),                                                    \
+		       "a field of " #type " is not dumped")
+LAST(record_header, retimed_of, sizeof(struct record_header));
+LAST(record_end, debt_ns, sizeof(struct record_end));
+LAST(record_comm, axes, RECORD_COMM_BYTES);
+LAST(record_op, waited_ns, RECORD_OP_BYTES);
+LAST(record_point, order, RECORD_POINT_BYTES);
 
 const char *const dump_kinds[] = {"header", "end", "comm", "op", "point", NULL};
 
