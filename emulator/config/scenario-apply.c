@@ -43,8 +43,11 @@ int config_scenario(struct config *c, struct err *err)
 		r = scenario_parse(c->scenario, text, n, &s, err);
 	if (r < 0)
 		return r;
-	if (!config_is_set(c, CONFIG_STEPS))
+	v = &c->values[CONFIG_STEPS];
+	if (s.steps.n && v->source <= SOURCE_FILE) { /* more than the cluster file says */
+		value_clear(v);
 		r = add(c, CONFIG_STEPS, &s.steps);
+	}
 	r = r < 0 ? r : add(c, CONFIG_WHAT_IF, &s.what_ifs);
 	r = r < 0 ? r : add(c, CONFIG_EXPECT, &s.expects);
 	return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;

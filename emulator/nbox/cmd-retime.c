@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "base/plain.h"
 #include "nbox/commands.h"
+#include "nbox/report/expect.h"
 #include "nbox/report/summary.h"
 #include "nbox/retime/retime.h"
 
@@ -62,12 +63,14 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 	return r;
 }
 
-static int play(const struct args *a, int argc, char **argv, struct err *err)
+/* *ret_met: the run is as expected. */
+static int play(const struct args *a, int argc, char **argv, bool *ret_met, struct err *err)
 {
 	CLEANUP(retimed_deinit) struct retimed t = {.rec = {.n_ops = 0}};
 	char path[PATH_MAX];
 	int r = retime(a->run, a->config, &t, err);
 
+	*ret_met = r == 0 && report_is_met(&t.report);
 	if (r == 0 && a->out)
 		r = retimed_write(&t, a->config, a->out, argc, argv, err);
 	if (r == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
@@ -89,15 +92,18 @@ int cmd_retime(int argc, char **argv)
 	struct args a = {.run = &run};
 	struct err err = {""};
 	int r = parse(argc, argv, &a, &err), exit_code = 2;
+	bool is_met = true;
 
 	if (r == 0)
 		r = config_finish(a.config, &err);
 	if (r == 0) {
 		exit_code = 1;
-		r = play(&a, argc, argv, &err);
+		r = play(&a, argc, argv, &is_met, &err);
 	}
 	config_free(a.config);
 	if (r < 0)
 		fprintf(stderr, "nbox retime: %s\n", err.text[0] ? err.text : strerror(-r));
+	if (r == 0 && !is_met)
+		return EXPECT_EXIT_CODE_UNMET;
 	return r < 0 ? exit_code : 0;
 }

@@ -28,6 +28,7 @@
 #include "nboxd/store/serve/virtual.h"
 #include "nboxd/told.h"
 #include "op/open.h"
+#include "op/unmet.h"
 
 #define TICK_NS (50 * NS_PER_MS)
 #define SILENCE_NS (20 * NS_PER_S)
@@ -389,38 +390,9 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	return r;
 }
 
-/* What-ifs on links that nobody met. */
-static void note_unmet(struct server *s)
+static void note(void *ctx, const char *sentence)
 {
-	for (uint32_t i = 0; s->live.ops.n_ops && i < s->config->n_link_changes; i++)
-		if (!overlap_is_met(s->live.ops.overlap[0], i))
-			notes_say(&s->notes, "nboxd",
-				  "what-if %s: no op used a link of it while it held",
-				  s->config->link_changes[i].text);
-}
-
-/* What-ifs of plug-ins that had no part in any answer: a ramp has many. */
-static void note_unused(struct server *s)
-{
-	const struct config *c = s->config;
-	const char *first = NULL;
-	size_t n = 0;
-
-	for (size_t i = 0; s->live.ops.n_ops && i < c->n_what_ifs; i++) {
-		if (delay_n_used(s->live.ops.delay, i))
-			continue;
-		first = first ? first : c->what_ifs[i];
-		n++;
-	}
-	if (s->live.ops.n_ops && c->steps.n_ops && step_count_last(s->live.ops.steps) == 0)
-		notes_say(&s->notes, "nboxd",
-			  "no step was recognised: no rank had %llu ops as --steps %s counts them",
-			  (unsigned long long)(c->steps.skip + 1), config_text(c, CONFIG_STEPS));
-	if (n == 1)
-		notes_say(&s->notes, "nboxd", "what-if %s: it never took effect", first);
-	else if (n)
-		notes_say(&s->notes, "nboxd", "what-if %s, and %zu more: they never took effect",
-			  first, n - 1);
+	notes_say(ctx, "nboxd", "%s", sentence);
 }
 
 struct server *server_close(struct server *s)
@@ -431,8 +403,7 @@ struct server *server_close(struct server *s)
 		return NULL;
 	s->loop.workers.is_stopping = s->notes.is_stopping = true;
 	told_note_decided(s);
-	note_unmet(s);
-	note_unused(s);
+	ops_tell_unmet(&s->live.ops, note, &s->notes);
 	failures_note_unmet(&s->failures);
 	door_close(&s->door);
 	exited_close(&s->exited); /* first: nbox sees by it that a job that fails now does so for

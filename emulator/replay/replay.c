@@ -16,6 +16,7 @@
 #include "op/row.h"
 #include "op/rule.h"
 #include "op/start.h"
+#include "op/unmet.h"
 #include "replay/world.h"
 
 /* In the order in which they come at equal times. */
@@ -504,6 +505,8 @@ int replay_play(const struct replay *in, struct record *ret, struct replay_told 
 	if (r < 0)
 		return r;
 	*told = (struct replay_told){.counts = p.counts_told, .n_lost = drop_lost(&p)};
+	if (in->sink.warn)
+		ops_tell_unmet(&p.ops, in->sink.warn, in->sink.ctx);
 	if (delay_decided_by(p.ops.delay))
 		snprintf(told->decided_by, sizeof(told->decided_by), "%s",
 			 delay_decided_by(p.ops.delay));

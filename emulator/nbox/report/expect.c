@@ -53,6 +53,20 @@ void report_expect(struct report *r, const struct expect *list, size_t n,
 	}
 }
 
+static const char *text_of(const void *ctx, size_t i)
+{
+	(void)i;
+	return ctx;
+}
+
+void report_expect_of(struct report *r, const struct config *c, int exit_code)
+{
+	for (size_t i = 0; i < c->n_expects; i++)
+		if (exit_code >= 0 || c->expects[i].metric != EXPECT_EXIT_CODE)
+			report_expect(r, &c->expects[i], 1, text_of,
+				      c->values[CONFIG_EXPECT].items[i].text, exit_code);
+}
+
 bool report_is_met(const struct report *r)
 {
 	for (uint32_t i = 0; i < r->n_expects; i++)

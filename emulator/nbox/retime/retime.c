@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "engine/record-write.h"
 #include "nbox/doctor/paths.h"
+#include "nbox/report/expect.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
 #include "nbox/report/recall.h"
@@ -129,6 +130,7 @@ int retime(const struct recorded *r, const struct config *c, struct retimed *ret
 	for (uint32_t i = 0; i < warnings.n_warnings; i++)
 		report_warn(&ret->report, "%s", warnings.warnings[i]);
 	fill_report(r, ret);
+	report_expect_of(&ret->report, c, -1);
 	return 0;
 }
 

@@ -33,11 +33,6 @@ static void describe_network(const struct run *run, const struct record *rec, ch
 	delay_free(chain);
 }
 
-static const char *expect_text(const void *ctx, size_t i)
-{
-	return ((const struct config *)ctx)->values[CONFIG_EXPECT].items[i].text;
-}
-
 /* Whoever expects an exit code takes it for no failure. */
 static int judge(const struct config *c, bool is_met, int exit_code)
 {
@@ -60,8 +55,7 @@ static int make(const struct run *run, const struct results *res, const struct r
 		return r;
 	describe_network(run, rec, ret->network, sizeof(ret->network));
 	report_outcome(ret, exit_code, res->dir);
-	report_expect(ret, run->config->expects, run->config->n_expects, expect_text, run->config,
-		      exit_code);
+	report_expect_of(ret, run->config, exit_code);
 	if (run->device == RUN_DEVICE_HOST)
 		snprintf(ret->device, sizeof(ret->device),
 			 WIRE_NOTE_NO_GPU

@@ -32,6 +32,12 @@ exits 0 "a finished run that is" "$NBOX" report not --expect 'iteration_ms p50 >
 exits 0 "steps that nobody takes" run none alike.job --model ring --steps ops=4,op=broadcast --what-if add:delay=1ms,from=3steps
 says "warning: no step was recognised" "are a warning"
 
+# the same timeline, from the record of a run without it
+exits 0 "a run without what-ifs" run plain alike.job --model ring
+exits 0 "it is re-timed with a scenario" "$NBOX" retime plain --scenario storm.yaml --out again
+is "$(by again 'float(r["injected_ns"])')" "$(by storm 'float(r["injected_ns"])')" "the same ops take as much longer as live"
+exits 3 "a re-timed run that is not as expected" "$NBOX" retime plain --expect 'steps < 3'
+
 # by links: the cables of node 2 carry a hundredth, for two steps, which begin when a run is under way
 exits 0 "links change with steps" run links alike.job --preset dgx-h100 --inter 1x10Gbps --model nccl --steps "$steps" --what-if link:node=2,slower=100,from=6steps,for=2steps
 is "$(by links 'float(r["injected_ns"]) > 1e5' | cut -d']' -f1)]" "[6, 7]" "for these steps"

@@ -1,0 +1,60 @@
+/* See unmet.h. */
+#include "op/unmet.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct listener {
+	void (*tell)(void *ctx, const char *sentence);
+	void *ctx;
+};
+
+static void say(const struct listener *l, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+static void say(const struct listener *l, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	l->tell(l->ctx, text);
+}
+
+/* Those of plug-ins that had no part in any answer: a ramp has many. */
+static void say_unused(const struct ops *ops, const struct listener *l)
+{
+	const struct config *c = ops->config;
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_what_ifs; i++) {
+		if (delay_n_used(ops->delay, i))
+			continue;
+		first = first ? first : c->what_ifs[i];
+		n++;
+	}
+	if (n == 1)
+		say(l, "what-if %.200s: it never took effect", first);
+	else if (n)
+		say(l, "what-if %.200s, and %zu more: they never took effect", first, n - 1);
+}
+
+void ops_tell_unmet(const struct ops *ops, void (*tell)(void *ctx, const char *sentence), void *ctx)
+{
+	const struct listener l = {tell, ctx};
+	const struct config *c = ops->config;
+
+	if (!ops->n_ops)
+		return;
+	for (uint32_t i = 0; i < c->n_link_changes; i++)
+		if (!overlap_is_met(ops->overlap[0], i))
+			say(&l, "what-if %.200s: no op used a link of it while it held",
+			    c->link_changes[i].text);
+	if (c->steps.n_ops && step_count_last(ops->steps) == 0)
+		say(&l,
+		    "no step was recognised: no rank had %llu ops as --steps %.200s counts them",
+		    (unsigned long long)(c->steps.skip + 1), config_text(c, CONFIG_STEPS));
+	say_unused(ops, &l);
+}
