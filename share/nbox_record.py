@@ -42,6 +42,7 @@ ROWS = {
         {"kind": KINDS, "dtype": DTYPES, "algo": ALGOS, "how": HOW}),
     5: ("POINT", "Q name host call_ns time_ns virtual_ns plain_ns exposed_ns I world_rank stream kind is_host_bound Q work_ns order",
         {"deps": "Q name I is_same_stream unused"}, {"kind": POINTS}),
+    6: ("JOB", "I unused", {"texts": "1s"}, {}),
 }
 
 
@@ -105,6 +106,8 @@ def take_row(form, body, n_fields, n_lists):
         at += 8
         row[list_name] = [entry.take(body[at + k * size:at + (k + 1) * size]) for k in range(n)]
         at += (n * size + 7) & ~7
+    if name == "JOB":
+        row["texts"] = b"".join(row["texts"]).decode(errors="replace").split("\0")[:-1]
     return row
 
 

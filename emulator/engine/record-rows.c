@@ -233,6 +233,18 @@ static int add_point(struct row *row)
 	return 0;
 }
 
+static int add_job(struct row *row)
+{
+	struct record *rec = row->rows->rec;
+	int r;
+
+	row->at += row->head.fields_bytes;
+	r = take_list(row, 1, &rec->job, &rec->job_bytes);
+	if (r == 0 && rec->job_bytes && rec->job[rec->job_bytes - 1])
+		return refuse(row, "has texts that do not end");
+	return r;
+}
+
 /* A row of another kind is passed over. */
 static int add_row(struct row *row)
 {
@@ -249,6 +261,8 @@ static int add_row(struct row *row)
 		return add_op(row);
 	case RECORD_POINT:
 		return add_point(row);
+	case RECORD_JOB:
+		return add_job(row);
 	default:
 		return 0;
 	}

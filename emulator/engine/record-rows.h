@@ -15,6 +15,9 @@ struct record {
 	struct record_op *ops;     /* as they ended; those of one rank are not in order */
 	struct record_point *points;
 	uint64_t n_comms, n_ops, n_points;
+	const char *job; /* what the last job told of itself: texts, each with its zero; NULL:
+			    nothing */
+	uint32_t job_bytes;
 	bool is_truncated; /* the end is missing: the writer died, or writes just now */
 	struct record_lists *lists;
 };

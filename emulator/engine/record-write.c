@@ -171,7 +171,8 @@ static void add(struct record_writer *w, enum record_kind kind, const void *fiel
 		return;
 	}
 	put(w, &row, sizeof(row));
-	put(w, fields, bytes);
+	if (bytes)
+		put(w, fields, bytes);
 	for (uint32_t i = 0; i < n_lists; i++) {
 		const struct record_list l = {lists[i].n, lists[i].entry_bytes};
 
@@ -190,6 +191,14 @@ void record_comm(struct record_writer *w, const struct record_comm *c)
 
 	if (w)
 		add(w, RECORD_COMM, c, RECORD_COMM_BYTES, lists, ARRAY_SIZE(lists));
+}
+
+void record_job(struct record_writer *w, const char *texts, size_t bytes)
+{
+	const struct list list = {texts, (uint32_t)bytes, 1};
+
+	if (w)
+		add(w, RECORD_JOB, NULL, 0, &list, 1);
 }
 
 void record_op(struct record_writer *w, const struct record_op *op)

@@ -14,6 +14,8 @@ int record_create(const char *path, const struct record_header *h, struct record
 		  struct err *err);
 /* Before the first op of the communicator; numbers ascend. */
 void record_comm(struct record_writer *w, const struct record_comm *comm);
+/* What the job told of itself (engine/delay-job.h); again where another follows. */
+void record_job(struct record_writer *w, const char *texts, size_t bytes);
 void record_op(struct record_writer *w, const struct record_op *op);
 void record_point(struct record_writer *w, const struct record_point *point);
 void record_lose_note(struct record_writer *w,

@@ -156,6 +156,7 @@ enum record_kind {
 	RECORD_COMM,
 	RECORD_OP,
 	RECORD_POINT,
+	RECORD_JOB,
 };
 
 /* A row: this, the fields, the lists. Both, and each list, are filled up to a multiple of 8. */

@@ -36,7 +36,7 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 	if (w->id == FLAG_RECORD_JSON)
 		q->what.is_json = true;
 	else if (w->id == FLAG_RECORD_KIND && !(q->what.kind = dump_kind(w->value)))
-		r = words_unknown(w->name, w->value, dump_kinds, 5, err);
+		r = words_unknown(w->name, w->value, dump_kinds, 6, err);
 	else if (w->id == FLAG_RECORD_RANK && (r = units_count(w->value, &n, err)) < 0)
 		err_prefix(err, r, "%s", w->name);
 	else if (w->id == FLAG_RECORD_RANK)

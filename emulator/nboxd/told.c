@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "engine/delay.h"
+#include "engine/record-write.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/rooms.h"
 
@@ -48,6 +49,7 @@ static int follow(struct server *s, struct worker *w, const void *body, size_t b
 		return worker_refuse(w, -r, "%s", err.text);
 	free(s->job_texts);
 	s->job_texts = steal_ptr(texts);
+	record_job(s->live.record, s->job_texts, bytes);
 	if (delay_warning(s->live.ops.delay))
 		notes_say(&s->notes, "nboxd", "%s", delay_warning(s->live.ops.delay));
 	return 0;

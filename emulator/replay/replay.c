@@ -178,6 +178,8 @@ static int copy_record(struct player *p)
 	out->n_ops = rec->n_ops;
 	out->n_points = rec->n_points;
 	out->is_truncated = rec->is_truncated;
+	out->job = rec->job;
+	out->job_bytes = rec->job_bytes;
 	for (uint64_t i = 0; i < out->n_ops; i++)
 		out->ops[i].of = &out->comms[rec->ops[i].of - rec->comms];
 	return 0;
@@ -219,6 +221,9 @@ static int open_world(struct player *p)
 			"what would be another",
 			p->rec->header.gpus_per_node, c->topology.gpus_per_node);
 	r = open_model(c, p->in->dirs, &p->ops.delay, p->err);
+	if (r == 0 && p->rec->job)
+		r = delay_set_job(p->ops.delay, &(struct delay_job){p->rec->job, p->rec->job_bytes},
+				  p->err);
 	if (r == 0)
 		r = ops_open(&p->ops, p->err);
 	if (r == 0)

@@ -128,7 +128,7 @@ LAST(record_comm, axes, RECORD_COMM_BYTES);
 LAST(record_op, waited_ns, RECORD_OP_BYTES);
 LAST(record_point, order, RECORD_POINT_BYTES);
 
-const char *const dump_kinds[] = {"header", "end", "comm", "op", "point", NULL};
+const char *const dump_kinds[] = {"header", "end", "comm", "op", "point", "job", NULL};
 
 enum record_kind dump_kind(const char *name)
 {
@@ -270,6 +270,21 @@ static void comm(const struct printer *p, const struct record_comm *c)
 	end(p);
 }
 
+/* What the last job told. */
+static void job(const struct printer *p, const struct record *rec)
+{
+	begin(p, "JOB", NULL, NULL, 0);
+	if (begin_list(p, "texts", rec->job_bytes)) {
+		for (uint32_t at = 0, i = 0; at < rec->job_bytes;
+		     at += (uint32_t)strlen(rec->job + at) + 1, i++) {
+			fputs(between(p, i), p->to);
+			text(p, rec->job + at);
+		}
+		putc(']', p->to);
+	}
+	end(p);
+}
+
 static bool is_wanted(const struct dump *what, enum record_kind kind, int64_t world_rank)
 {
 	return (!what->kind || what->kind == kind) &&
@@ -299,6 +314,8 @@ void dump_print(const struct record *rec, const struct dump *what, FILE *to)
 			deps(&p, rec->points[i].deps, rec->points[i].n_deps);
 			end(&p);
 		}
+	if (rec->job && is_wanted(what, RECORD_JOB, -1))
+		job(&p, rec);
 	if (!rec->is_truncated && is_wanted(what, RECORD_END, -1)) {
 		begin(&p, "END", &rec->end, end_fields, ARRAY_SIZE(end_fields));
 		end(&p);

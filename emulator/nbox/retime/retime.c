@@ -146,6 +146,8 @@ static int write_record(const struct record *rec, const char *path, struct err *
 
 	if (r < 0)
 		return r;
+	if (rec->job)
+		record_job(w, rec->job, rec->job_bytes);
 	for (uint64_t i = 0; i < rec->n_comms; i++)
 		record_comm(w, &rec->comms[i]);
 	for (uint64_t i = 0; i < rec->n_points; i++)
