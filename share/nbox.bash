@@ -20,7 +20,7 @@ _nbox_models() {
 		/^      [a-z_]+=/ && on { sub(/:?$/, ":", names[n]) }
 		END { for (i = 1; i <= n; i++) print names[i] }'
 }
-_nbox_parameters() { "$1" models "$2" 2>/dev/null | sed -nE 's/^      ([a-z_]+=).*/\1/p'; }
+_nbox_parameters() { "$1" models "$2" 2>/dev/null | sed -nE 's/^      ([a-z_]+=).*/\1/p' | awk '!seen[$0]++'; }
 
 _nbox() {
 	local program=$1 text=${COMP_LINE:0:COMP_POINT} words word option='' list='' kept i
