@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "base/plain.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/paths.h"
 #include "nbox/run/loader-path.h"
@@ -19,18 +20,6 @@ static int usage(FILE *to, int code)
 		"The cluster is described by nbox.yaml in the working directory, by the file that NBOX_CONFIG names, or by\n"
 		"NBOX_ variables (nbox run --help lists them), which go before the file.\n");
 	return code;
-}
-
-/* As one word of a shell. */
-static void print_quoted(const char *text)
-{
-	putchar('\'');
-	for (; *text; text++)
-		if (*text == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*text);
-	putchar('\'');
 }
 
 int cmd_preload(int argc, char **argv)
@@ -66,7 +55,7 @@ int cmd_preload(int argc, char **argv)
 		return 0;
 	}
 	fputs("export LD_PRELOAD=", stdout);
-	print_quoted(paths.shim);
+	plain_shell(paths.shim, stdout);
 	printf("\"${LD_PRELOAD:+:$LD_PRELOAD}\"\n");
 	return 0;
 }

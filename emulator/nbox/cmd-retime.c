@@ -72,7 +72,7 @@ static int play(const struct args *a, int argc, char **argv, bool *ret_met, stru
 
 	*ret_met = r == 0 && report_is_met(&t.report);
 	if (r == 0 && a->out)
-		r = retimed_write(&t, a->config, a->out, argc, argv, err);
+		r = retimed_write(&t, a->config, a->out, true, argc, argv, err);
 	if (r == 0 && (!a->json || strcmp(a->json, "-") != 0)) {
 		report_print(&t.report, stdout);
 		if (a->out) {

@@ -19,6 +19,7 @@ static const struct {
 	{"explain", cmd_explain, "why an op of a virtual cluster takes as long as it does"},
 	{"report", cmd_report, "the summary of a run, or all its ops as CSV, from its record"},
 	{"retime", cmd_retime, "a recorded run, as it would have been on another cluster"},
+	{"sweep", cmd_sweep, "a recorded run on many clusters: a table, curves, a page"},
 	{"record", cmd_record, "every row of a run's record, as text or JSON"},
 	{"list", cmd_list, "the runs that have left results, a line each"},
 	{"compare", cmd_compare, "two runs side by side: what was asked for, what came out"},

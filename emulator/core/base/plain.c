@@ -59,3 +59,14 @@ void plain_xml(const char *text, FILE *to)
 				       : "%c",
 			*text);
 }
+
+void plain_shell(const char *text, FILE *to)
+{
+	fputc('\'', to);
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", to);
+		else
+			fputc(*text, to);
+	fputc('\'', to);
+}

@@ -10,3 +10,5 @@
 char *plain_text(char *text);
 /* As the text of an XML or HTML element, or of an attribute in double quotes. */
 void plain_xml(const char *text, FILE *to);
+/* As one word of a shell, in single quotes. */
+void plain_shell(const char *text, FILE *to);

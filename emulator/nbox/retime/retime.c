@@ -164,8 +164,8 @@ static int write_record(const struct record *rec, const char *path, struct err *
 	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int retimed_write(const struct retimed *r, const struct config *c, const char *dir, int argc,
-		  char *const argv[], struct err *err)
+int retimed_write(const struct retimed *r, const struct config *c, const char *dir, bool has_record,
+		  int argc, char *const argv[], struct err *err)
 {
 	struct results to;
 	char path[PATH_MAX];
@@ -174,7 +174,7 @@ int retimed_write(const struct retimed *r, const struct config *c, const char *d
 
 	if (e == 0)
 		e = results_describe(&to, argc, argv, NULL, err);
-	if (e == 0)
+	if (e == 0 && has_record)
 		e = write_record(&r->rec, results_path(&to, "record.nbox", path), err);
 	if (e == 0)
 		e = file_create(results_path(&to, "config.yaml", path), &f, err);

@@ -6,7 +6,8 @@
 #include "nbox/report/load.h"
 #include "replay/replay.h"
 
-/* Loaded once. Several threads may play it at the same time. */
+/* Loaded once. Several processes may play it at the same time, each forked from the one that loaded
+ * it. */
 struct recorded {
 	struct loaded_run run;
 	struct rows_graph graph;
@@ -29,7 +30,7 @@ struct retimed {
 /* @c: finished. Return: 0; negative errno with the sentence. */
 int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err);
 void retimed_deinit(struct retimed *r);
-/* The results directory @dir of it, as a run leaves one. @words: the command line, to be seen
- * again. Return: 0; negative errno with the sentence. */
-int retimed_write(const struct retimed *r, const struct config *c, const char *dir, int argc,
-		  char *const argv[], struct err *err);
+/* The results directory @dir of it, as a run leaves one; without the record unless @has_record.
+ * @argv: the command line, to be seen again. Return: 0; negative errno with the sentence. */
+int retimed_write(const struct retimed *r, const struct config *c, const char *dir, bool has_record,
+		  int argc, char *const argv[], struct err *err);

@@ -1,0 +1,232 @@
+/* See point.h. */
+#include "nbox/sweep/point.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/plain.h"
+#include "nbox/report/json-file.h"
+#include "nbox/run/results.h"
+#include "nbox/sweep/live.h"
+
+#define NAME_MAX_BYTES 180
+#define COMMAND_MAX (1 << 20)
+
+/* A label with what no folder's name may have, or that is too long for one, ends in a number that
+ * tells it from others. */
+char *point_dir(const struct sweep *s, size_t point, char *buf)
+{
+	char label[GRID_LABEL_MAX];
+	uint32_t hash = 2166136261u;
+	bool is_changed;
+	size_t n;
+
+	n = strlen(grid_label(&s->grid, point, label));
+	is_changed = n > NAME_MAX_BYTES || label[0] == '.';
+	for (size_t i = 0; i < n; i++) {
+		hash = (hash ^ (unsigned char)label[i]) * 16777619u; /* FNV-1a */
+		if (!isalnum((unsigned char)label[i]) && !strchr("._-+=,:%", label[i])) {
+			label[i] = '_';
+			is_changed = true;
+		}
+	}
+	if (is_changed)
+		snprintf(label + (n < NAME_MAX_BYTES ? n : NAME_MAX_BYTES), 16, "-%08x", hash);
+	snprintf(buf, PATH_MAX, "%.*s/points/%s", PATH_MAX - GRID_LABEL_MAX - 16, s->dir, label);
+	return buf;
+}
+
+int point_config(const struct sweep *s, size_t point, struct config **ret, struct err *err)
+{
+	CLEANUP(values_deinit) struct values words = {.list = NULL};
+	struct config *c = NULL;
+	struct option_word w;
+	int r = grid_words(&s->grid, point, &words, err);
+
+	r = r == 0 ? recorded_config(s->run, &c, err) : r;
+	for (int i = 0; r == 0 && i < (int)words.n;) {
+		r = option_take(COMMAND_RETIME, (int)words.n, words.list, &i, &w, err);
+		r = r == 0 ? config_take(c, &w, err) : r;
+	}
+	r = r == 0 ? config_finish(c, err) : r;
+	if (r < 0)
+		config_free(c);
+	else
+		*ret = c;
+	return r;
+}
+
+/* The command line that makes the point by itself, which its folder keeps as command.txt. */
+int point_command(const struct sweep *s, size_t point, struct values *ret, struct err *err)
+{
+	char dir[PATH_MAX];
+	int r;
+
+	point_dir(s, point, dir);
+	if (!s->run)
+		return live_command(s->run_dir, &s->grid, point, dir, ret, err);
+	r = values_add(ret, "retime");
+	r = r == 0 ? values_add(ret, s->word) : r;
+	r = r == 0 ? grid_words(&s->grid, point, ret, err) : r;
+	r = r == 0 ? values_add(ret, "--out") : r;
+	return r == 0 ? values_add(ret, dir) : r;
+}
+
+static const char *file_of(const char *dir, const char *name, char *buf)
+{
+	snprintf(buf, PATH_MAX + 32, "%s/%s", dir, name);
+	return buf;
+}
+
+static void clear(const char *dir)
+{
+	static const char *const names[] = {"summary.json", "record.nbox",   "config.yaml",
+					    "command.txt",  "versions.txt",  "host.json",
+					    "failed.txt",   LIVE_OUTPUT_NAME};
+	char path[PATH_MAX + 32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		unlink(file_of(dir, names[i], path));
+}
+
+static int retime_point(const struct sweep *s, size_t point, const struct values *command,
+			struct err *err)
+{
+	struct retimed t;
+	struct config *c;
+	char dir[PATH_MAX];
+	int r = point_config(s, point, &c, err);
+
+	if (r < 0)
+		return r;
+	r = retime(s->run, c, &t, err);
+	if (r == 0) {
+		r = retimed_write(&t, c, point_dir(s, point, dir), s->keeps_records,
+				  (int)command->n, command->list, err);
+		retimed_deinit(&t);
+	}
+	config_free(c);
+	return r;
+}
+
+int point_play(const struct sweep *s, size_t point, struct err *err)
+{
+	CLEANUP(values_deinit) struct values command = {.list = NULL};
+	char dir[PATH_MAX];
+	int r = point_command(s, point, &command, err);
+
+	clear(point_dir(s, point, dir));
+	if (r == 0)
+		r = s->run ? retime_point(s, point, &command, err) : live_run(&command, dir, err);
+	if (r < 0) {
+		if (!err->text[0])
+			err_set(err, -r, "%s", strerror(-r));
+		point_fail(s, point, err->text);
+	}
+	return r;
+}
+
+void point_fail(const struct sweep *s, size_t point, const char *why)
+{
+	char dir[PATH_MAX], path[PATH_MAX + 32];
+	FILE *f;
+
+	point_dir(s, point, dir);
+	mkdir(dir, 0777);
+	unlink(file_of(dir, "summary.json", path));
+	f = fopen(file_of(dir, "failed.txt", path), "w");
+	if (!f)
+		return; /* then it is not complete either */
+	fprintf(f, "%s\n", why);
+	fclose(f);
+}
+
+/* The first @size bytes of a file, plain. Return: there is such a file. */
+static bool read_text(const char *path, char *ret, size_t size)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t n;
+
+	if (file_read(path, COMMAND_MAX, &text, &n, NULL) < 0)
+		return false;
+	snprintf(ret, size, "%s", text);
+	if (strchr(ret, '\n'))
+		*strchr(ret, '\n') = '\0';
+	plain_text(ret);
+	return true;
+}
+
+/* The folder's command.txt has these words, and is younger than the run's record. */
+static bool is_of(const char *dir, const struct values *command, const char *run_dir)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[PATH_MAX + 32];
+	struct stat made, record;
+	const char *at;
+	size_t n;
+
+	if (stat(file_of(dir, "command.txt", path), &made) < 0 ||
+	    file_read(path, COMMAND_MAX, &text, &n, NULL) < 0)
+		return false;
+	at = text;
+	for (size_t i = 0; i < command->n; i++) {
+		n = strlen(command->list[i]);
+		if (strncmp(at, command->list[i], n) != 0 || at[n] != '\n')
+			return false;
+		at += n + 1;
+	}
+	if (*at || stat(file_of(run_dir, "record.nbox", path), &record) < 0)
+		return false;
+	return made.st_mtim.tv_sec != record.st_mtim.tv_sec
+		       ? made.st_mtim.tv_sec > record.st_mtim.tv_sec
+		       : made.st_mtim.tv_nsec >= record.st_mtim.tv_nsec;
+}
+
+static double number_of(json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+static void take_summary(json_t *o, struct point_result *ret)
+{
+	json_t *steps = json_object_get(o, "steps"), *ms = json_object_get(steps, "ms");
+	json_t *warnings = json_object_get(o, "warnings");
+	const char *first = json_string_value(json_array_get(warnings, 0));
+
+	ret->has_steps = json_is_object(ms);
+	ret->p25 = number_of(ms, "p25");
+	ret->p50 = number_of(ms, "p50");
+	ret->p75 = number_of(ms, "p75");
+	ret->p95 = number_of(ms, "p95");
+	ret->mean = number_of(ms, "mean");
+	ret->exposed = number_of(o, "exposed_ms");
+	ret->injected = number_of(o, "injected_ms");
+	ret->modelled = number_of(o, "modelled_ms");
+	ret->n_warnings = (unsigned)json_array_size(warnings);
+	snprintf(ret->warning, sizeof(ret->warning), "%s", first ? first : "");
+	plain_text(ret->warning);
+	ret->state = json_is_object(steps) ? POINT_DONE : POINT_NONE;
+}
+
+int point_read(const struct sweep *s, size_t point, struct point_result *ret)
+{
+	CLEANUP(values_deinit) struct values command = {.list = NULL};
+	CLEANUP(json_freep) json_t *o = NULL;
+	char dir[PATH_MAX], path[PATH_MAX + 32];
+	int r = point_command(s, point, &command, NULL);
+
+	*ret = (struct point_result){.state = POINT_NONE};
+	point_dir(s, point, dir);
+	if (read_text(file_of(dir, "failed.txt", path), ret->why, sizeof(ret->why)))
+		ret->state = POINT_FAILED;
+	else if (r == 0 && is_of(dir, &command, s->run_dir) &&
+		 json_file_read(file_of(dir, "summary.json", path), &o, NULL) == 0)
+		take_summary(o, ret);
+	return r == -ENOMEM ? r : 0;
+}

@@ -1,0 +1,23 @@
+/* What a sweep shows: a table on the terminal, sweep.csv, sweep.json, sweep.html, sweep.svg. */
+#pragma once
+
+#include "nbox/sweep/point.h"
+
+struct sweep_results {
+	const struct sweep *sweep;
+	struct point_result *list; /* owned; of each point */
+	bool *is_knee;             /* owned */
+	size_t x_axis;             /* curve.h */
+	const char *x_unit;
+	size_t n_failed; /* or not there */
+};
+
+/* Reads what the points' folders hold. Return: 0; -ENOMEM. */
+int sweep_results_read(const struct sweep *s, struct sweep_results *ret);
+void sweep_results_deinit(struct sweep_results *r);
+
+void sweep_print(const struct sweep_results *r, FILE *to);
+/* sweep.json. @path: "-": standard output. Return: 0; negative errno with the sentence. */
+int sweep_write_json(const struct sweep_results *r, const char *path, struct err *err);
+/* All files, into the sweep's folder. Return: as above. */
+int sweep_write(const struct sweep_results *r, struct err *err);
