@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/metric.h"
 #include "base/plain.h"
 #include "nboxd/loop/warn.h"
@@ -148,6 +149,7 @@ int metrics_open(struct server *s, struct metrics **ret, struct err *err)
 		return err_set(err, e, "metrics %s: cannot listen there: %s", addr, strerror(e));
 	}
 	name_addr(m, addr, (int)(colon - addr), evhttp_bound_socket_get_fd(bound));
+	log_info("metrics: http://%s/metrics", m->addr);
 	*ret = m;
 	return 0;
 }
