@@ -585,17 +585,21 @@ int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double 
 	size_t i;
 
 	d->now.time_ns = start_ns;
-
 	d->err.text[0] = '\0';
 	for (i = 1; i < d->n; i++) {
 		struct delay_instance *in = &d->items[i];
 		double new_ns = ns;
 		int r;
 
-		if (!works_on_segments(in) || !delay_scope_has_rank(in, rank) ||
-		    (!(in->flags & NBOX_OVER_TIME) && !when_holds(&in->when, &d->now)))
+		if (!works_on_segments(in) || !delay_scope_has_rank(in, rank))
 			continue;
-		when_window(&in->when, &d->now, &seg.from_ns, &seg.until_ns);
+		seg.from_ns = -INFINITY;
+		seg.until_ns = INFINITY;
+		if (!when_is_always(&in->when)) {
+			if (!(in->flags & NBOX_OVER_TIME) && !when_holds(&in->when, &d->now))
+				continue;
+			when_window(&in->when, &d->now, &seg.from_ns, &seg.until_ns);
+		}
 		r = delay_check_return(in, in->plugin.table.segment(in->model, &seg, ns, &new_ns),
 				       "segment()");
 		if (r == 1)

@@ -81,11 +81,6 @@ int when_check(const struct when *w, struct err *err)
 	return 0;
 }
 
-bool when_is_always(const struct when *w)
-{
-	return !w->from.is_given && !w->lasts.is_given;
-}
-
 bool when_has_steps(const struct when *w)
 {
 	return w->from.is_steps || w->lasts.is_steps;

@@ -36,7 +36,10 @@ int when_span_parse(const char *text, struct when_span *ret, struct err *err);
 int when_take(struct when *w, const char *key, const char *value, struct err *err);
 /* Do the three go together? Return: 0; -EINVAL with the sentence. */
 int when_check(const struct when *w, struct err *err);
-bool when_is_always(const struct when *w);
+static inline bool when_is_always(const struct when *w)
+{
+	return !w->from.is_given && !w->lasts.is_given;
+}
 bool when_has_steps(const struct when *w);
 bool when_holds(const struct when *w, const struct moment *at);
 /* The part of time, [*ret_from, *ret_until), in which it holds at @at or next after; INFINITY:

@@ -36,6 +36,8 @@ int ask_open(const struct config *c, const char *models, struct ask **ret, struc
 	     overlap_new(&sink, &a->overlap[0]) < 0 || overlap_new(&sink, &a->overlap[1]) < 0 ||
 	     link_changes_tell(c->link_changes, c->n_link_changes, c->fabric, a->overlap[0]) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0) /* when an op starts */
+		delay_set_moment(a->delay, &(const struct moment){0}, NULL);
 	if (r < 0)
 		ask_close(a);
 	else
