@@ -22,7 +22,6 @@
 #define RANKS_SHOWN 30 /* of a group, as PyTorch does */
 /* HTA keeps numbers of rows in as many bits as correlations need. */
 #define FIRST_CORRELATION (1 << 24)
-#define LAUNCH_NS 1000   /* HTA rounds to whole us, to below 0 what takes no time */
 #define HOST_THREAD 9999 /* streams have small numbers */
 
 struct trace {
@@ -138,13 +137,17 @@ static void print_sizes(const struct record_op *op, FILE *to)
 }
 
 /* A kernel up to its arguments, and its launch: tools take no kernel for a step's that nobody
- * launched in it. Nothing is said of when the host did: it is at the kernel's own time. */
+ * launched in it. Nothing is said of when the host did: it is at the kernel's own time, at the next
+ * whole us, since tools round to these. */
 static void kernel(struct trace *t, const struct span *s, uint32_t stream, uint64_t from_ns,
 		   uint64_t end_ns, const struct record_op *op)
 {
+	uint64_t late_ns = (from_ns - t->rec->header.start_ns) % 1000;
+	uint64_t launch_ns = from_ns + (late_ns ? 1000 - late_ns : 0);
+
 	begin(t, 'X', "cuda_runtime", s->world_rank, HOST_THREAD);
 	fputs("\"cudaLaunchKernel\"", t->to);
-	times(t, from_ns, from_ns + LAUNCH_NS);
+	times(t, launch_ns, launch_ns);
 	fprintf(t->to, ", \"args\": {\"correlation\": %" PRIu64 "}}", ++t->correlation);
 	begin(t, 'X', "kernel", s->world_rank, stream);
 	putc('"', t->to);

@@ -16,6 +16,17 @@ is "$(trace 'sorted({e["name"] for e in d["traceEvents"] if "Collective name" in
 is "$(trace '[e["args"] for e in d["traceEvents"] if "ReduceScatter" in e["name"]][-1]["In msg nelems"] // [e["args"] for e in d["traceEvents"] if "ReduceScatter" in e["name"]][-1]["Out msg nelems"]')" \
 	4 "a reduce-scatter of 4 ranks puts in four times what it gets out"
 is "$(trace 'sum(e["name"].startswith("ProfilerStep#") for e in d["traceEvents"])')" 10 "and the 5 steps of each rank that another follows"
+is "$(python3 -ISc 'import json
+threads, bad = {}, 0
+for e in json.load(open("t.json"))["traceEvents"]:
+    if e["ph"] == "X": threads.setdefault((e["pid"], e["tid"]), []).append((round(1e3 * e["ts"]), -round(1e3 * (e["ts"] + e["dur"]))))
+for slices in threads.values():
+    open_until = []
+    for begin, end in sorted(slices):
+        while open_until and open_until[-1] <= begin: open_until.pop()
+        bad += bool(open_until) and -end > open_until[-1]
+        open_until.append(-end)
+print(bad)')" 0 "what a thread does is one after the other, or one in the other"
 exits 0 "a trace for each rank" "$NBOX" report r --trace t/
 is "$(for i in 0 1; do gunzip -c t/rank-$i.json.gz | python3 -ISc 'import json, sys
 d = json.load(sys.stdin); print(d["distributedInfo"]["rank"], {e["pid"] for e in d["traceEvents"]})'; done)" "0 {0}
