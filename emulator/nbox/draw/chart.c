@@ -95,6 +95,8 @@ static struct frame frame_of(const struct chart *c, FILE *to, double x, double y
 			widen(&f.x, s->x[k] + s->bar / 2);
 		}
 	}
+	f.x.low -= c->x.pad;
+	f.x.high += c->x.pad;
 	settle(&f.x, c->x.has_zero, c->x.is_log ? .02 : .015);
 	settle(&f.y, c->y.has_zero, .06);
 	return f;
@@ -107,7 +109,8 @@ static size_t add_tick(struct chart_tick *ticks, size_t n, double at)
 	if (n == TICKS_MAX)
 		return n;
 	ticks[n].at = at;
-	snprintf(ticks[n].text, sizeof(ticks[n].text), "%.10g", fabs(at) < 1e-12 ? 0 : at);
+	snprintf(ticks[n].text, sizeof(ticks[n].text), fabs(at) < 1e7 ? "%.10g" : "%.4g",
+		 at + 0.0); /* no -0 */
 	return n + 1;
 }
 

@@ -33,7 +33,8 @@ struct chart_tick {
 struct chart_axis {
 	const char *label; /* with the unit */
 	bool is_log;
-	bool has_zero;                  /* the axis begins at 0 */
+	bool has_zero; /* the axis begins at 0 */
+	double pad;    /* that it is longer than the values on each side, in their unit */
 	const struct chart_tick *ticks; /* NULL: chosen */
 	size_t n_ticks;
 };

@@ -67,6 +67,9 @@ static size_t common_head(const char (*texts)[128], size_t n)
 			k++;
 		head = k;
 	}
+	if (first && !first[head]) /* all are alike: what differs is that some have it */
+		while (head && !isdigit((unsigned char)first[head - 1]))
+			head--;
 	while (first && head && (isdigit((unsigned char)first[head - 1]) || first[head - 1] == '.'))
 		head--;
 	return head;

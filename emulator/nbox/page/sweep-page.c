@@ -11,7 +11,8 @@
 
 #define WIDTH 420.0
 #define HEIGHT 270.0
-#define LINES_MAX 8 /* colours */
+#define LINES_MAX 8         /* colours */
+#define NAME_MAX_LETTERS 12 /* of a setting below the axis */
 
 enum column { X, MS, LOW, HIGH, EXPOSED, INJECTED, COLUMNS };
 
@@ -64,6 +65,16 @@ static void add_point(struct curves *c, size_t line, size_t size, const struct p
 	c->n_points[line]++;
 }
 
+/* Where a setting is a sentence, the run's name. */
+static const char *short_name(const struct page_point *p)
+{
+	const char *base = p->run ? strrchr(p->run, '/') : NULL;
+
+	return strlen(p->setting) <= NAME_MAX_LETTERS || !p->run ? p->setting
+	       : base                                            ? base + 1
+								 : p->run;
+}
+
 static int curves_of(const struct page_sweep *s, struct curves *c)
 {
 	CLEANUP(freep) const struct page_point **sorted = calloc(s->n + 1, sizeof(*sorted));
@@ -88,7 +99,7 @@ static int curves_of(const struct page_sweep *s, struct curves *c)
 		if (c->ticks) {
 			c->ticks[i].at = (double)i + 1;
 			snprintf(c->ticks[i].text, sizeof(c->ticks[i].text), "%s",
-				 sorted[i]->setting);
+				 short_name(sorted[i]));
 		}
 		if (line < LINES_MAX && isfinite(sorted[i]->ms))
 			add_point(c, line, s->n, sorted[i], s->axis ? sorted[i]->x : (double)i + 1);
@@ -109,6 +120,7 @@ static void draw_chart(const struct page_sweep *s, const struct curves *c,
 	const struct chart chart = {
 		.x = {.label = s->axis ? s->axis : "",
 		      .is_log = s->axis && s->is_log,
+		      .pad = s->axis ? 0 : .5,
 		      .ticks = c->ticks,
 		      .n_ticks = c->ticks ? s->n : 0},
 		.y = {.label = "ms an iteration", .has_zero = true},
