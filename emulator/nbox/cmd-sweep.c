@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "base/units.h"
 #include "nbox/commands.h"
+#include "nbox/report/expect.h"
 #include "nbox/run/results.h"
 #include "nbox/sweep/launch.h"
 #include "nbox/sweep/pool.h"
@@ -34,7 +35,7 @@ static int usage(FILE *to, int code)
 		"  --list FILE                                 each line is a setting: options, as on a command line\n\n"
 		"Each point has a folder below DIR/points (else RUN-sweep/points), with summary.json and config.yaml, and with its record where\n"
 		"--keep-records says so. A point that is complete is not done again. -j: points at a time, else one a processor. A point that\n"
-		"fails is marked, the others go on, and the exit code is 1. DIR has sweep.csv, sweep.json, sweep.html and sweep.svg; --json\n"
+		"fails is marked, the others go on, and the exit code is 1; 3 where one is not as --expect says. DIR has sweep.csv, sweep.json, sweep.html and sweep.svg; --json\n"
 		"also writes FILE ('-': only that, to standard output).\n\n"
 		"--live runs the job again for each point, one after the other, by the run's own command line.\n"
 		"--on slurm writes a job array, and submits it; --on commands prints a command line for each point, for any launcher. DIR lies\n"
@@ -263,7 +264,7 @@ static int show(const struct args *a, struct err *err)
 		sweep_print(&results, stdout);
 	if (r == 0 && a->json)
 		r = sweep_write_json(&results, a->json, err);
-	failed = results.n_failed > 0;
+	failed = results.n_failed ? 1 : results.n_unmet ? EXPECT_EXIT_CODE_UNMET : 0;
 	sweep_results_deinit(&results);
 	return r < 0 ? r : failed;
 }

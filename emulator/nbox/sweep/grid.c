@@ -96,8 +96,11 @@ static void axis_name(const struct option_word *w, const char *brace, char *ret,
 /* A list or a range that lacks its braces. */
 static int check_braces(const struct option_word *w, struct err *err)
 {
-	const char *at = strchr(w->value, ':'), *key = NULL;
+	const char *at = strchr(w->value, ':'), *key = NULL, *next = strchr(w->value, ',');
 
+	if (w->id == CONFIG_INTER && next && strchr(next, 'x') && !strchr(w->value, '{'))
+		return err_set(err, EINVAL, "a list of values stands in braces here: {%s}",
+			       w->value);
 	if ((w->id != CONFIG_MODEL && w->id != CONFIG_WHAT_IF && w->id != CONFIG_LINKS) || !at)
 		return 0;
 	for (at++;; at++) {

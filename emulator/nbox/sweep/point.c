@@ -198,7 +198,11 @@ static void take_summary(json_t *o, struct point_result *ret)
 	json_t *steps = json_object_get(o, "steps"), *ms = json_object_get(steps, "ms");
 	json_t *warnings = json_object_get(o, "warnings");
 	const char *first = json_string_value(json_array_get(warnings, 0));
+	json_t *expected;
+	size_t i;
 
+	json_array_foreach(json_object_get(o, "expected"), i, expected) ret->is_unmet |=
+		!json_is_true(json_object_get(expected, "met"));
 	ret->has_steps = json_is_object(ms);
 	ret->p25 = number_of(ms, "p25");
 	ret->p50 = number_of(ms, "p50");

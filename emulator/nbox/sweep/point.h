@@ -23,8 +23,8 @@ enum point_state { POINT_NONE, POINT_DONE, POINT_FAILED };
 /* Times in ms. */
 struct point_result {
 	enum point_state state;
-	char why[512]; /* it failed */
-	bool has_steps;
+	char why[512];            /* it failed */
+	bool has_steps, is_unmet; /* not as --expect says */
 	double p25, p50, p75, p95, mean, exposed, injected, modelled;
 	unsigned n_warnings;
 	char warning[512]; /* the first */

@@ -25,6 +25,7 @@ int sweep_results_read(const struct sweep *s, struct sweep_results *ret)
 	for (size_t i = 0; e == 0 && i < g->n_points; i++) {
 		e = point_read(s, i, &r.list[i]);
 		r.n_failed += r.list[i].state != POINT_DONE;
+		r.n_unmet += r.list[i].is_unmet;
 	}
 	if (e == 0 && r.x_axis != CURVE_NO_AXIS)
 		e = curve_knees(g, r.list, r.x_axis, r.is_knee);
@@ -72,8 +73,8 @@ static void print_figures(const struct point_result *p, bool is_knee, FILE *to)
 		fprintf(to, " %10.3f %10.3f", p->p50, p->mean);
 	else
 		fprintf(to, " %10s %10s", "-", "-");
-	fprintf(to, " %10.3f %10.3f %10.3f%s\n", p->exposed, p->injected, p->modelled,
-		is_knee ? "  <- knee" : "");
+	fprintf(to, " %10.3f %10.3f %10.3f%s%s\n", p->exposed, p->injected, p->modelled,
+		is_knee ? "  <- knee" : "", p->is_unmet ? "  NOT as expected" : "");
 }
 
 /* What is to be known of the points, each sentence once. */
@@ -117,6 +118,8 @@ void sweep_print(const struct sweep_results *r, FILE *to)
 			"   knee           from there on %s tells; before it, computation hides what it adds\n",
 			g->axes[r->x_axis].name);
 	print_warnings(r, to);
+	if (r->n_unmet)
+		fprintf(to, "   not as expected  %zu of %zu points\n", r->n_unmet, g->n_points);
 	if (r->n_failed)
 		fprintf(to, "   failed         %zu of %zu points\n", r->n_failed, g->n_points);
 	fprintf(to, "   results        %s: sweep.csv, sweep.json, sweep.html, sweep.svg, points/\n",
@@ -200,7 +203,7 @@ static json_t *point_json(const struct sweep_results *r, size_t p)
 					      k->mean));
 	if (k->state == POINT_DONE)
 		json_object_update_new(o,
-				       json_pack("{s:f, s:f, s:f, s:i, s:b}", "exposed_ms",
+				       json_pack("{s:f, s:f, s:f, s:i, s:b, s:b}", "exposed_ms",
 						 k->exposed, "injected_ms", k->injected,
 						 "modelled_ms", k->modelled, "warnings",
 						 (int)k->n_warnings, "knee", (int)r->is_knee[p]));
@@ -232,7 +235,7 @@ int sweep_write_json(const struct sweep_results *r, const char *path, struct err
 /* --- pictures --------------------------------------------------------------------------------- */
 
 struct texts {
-	char setting[128], line[128];
+	char setting[128], line[128], dir[PATH_MAX];
 };
 
 /* The setting on the x axis, and what else makes it a curve of its own. */
@@ -243,11 +246,13 @@ static void name_point(const struct sweep_results *r, size_t p, struct texts *re
 	size_t used = 0;
 
 	*ret = (struct texts){.setting = ""};
+	point_dir(r->sweep, p, ret->dir);
 	if (r->x_axis == CURVE_NO_AXIS) {
 		snprintf(ret->setting, sizeof(ret->setting), "%.120s", grid_label(g, p, label));
 		return;
 	}
-	snprintf(ret->setting, sizeof(ret->setting), "%.120s", grid_value(g, p, r->x_axis));
+	snprintf(ret->setting, sizeof(ret->setting), "%s %.60s", g->axes[r->x_axis].name,
+		 grid_value(g, p, r->x_axis));
 	for (size_t i = 0; i < g->n_axes; i++)
 		if (i != r->x_axis && is_column(g, i) && used < sizeof(ret->line))
 			used += (size_t)snprintf(ret->line + used, sizeof(ret->line) - used,
@@ -263,6 +268,7 @@ static struct page_point page_point_of(const struct sweep_results *r, size_t p,
 	const char *unit;
 	struct page_point ret = {.line = t->line[0] ? t->line : NULL,
 				 .setting = t->setting,
+				 .run = t->dir + strlen(r->sweep->dir) + 1,
 				 .x = NAN,
 				 .ms = has_steps ? k->p50 : NAN,
 				 .low_ms = has_steps ? k->p25 : NAN,
@@ -337,14 +343,19 @@ static void write_notes(const struct sweep_results *r, struct doc *d)
 
 static void write_knees(const struct sweep_results *r, struct doc *d)
 {
-	char label[GRID_LABEL_MAX];
+	const struct grid *g = &r->sweep->grid;
+	char label[GRID_LABEL_MAX], text[1024] = "";
+	size_t used = 0;
 
-	for (size_t p = 0; p < r->sweep->grid.n_points; p++)
+	for (size_t p = 0; p < g->n_points && used < sizeof(text); p++)
 		if (r->is_knee[p])
-			doc_text(
-				d,
-				"Knee: from %s on the setting tells; before it, computation hides what it adds.",
-				grid_label(&r->sweep->grid, p, label));
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+						 used ? "; " : "", grid_label(g, p, label));
+	if (used)
+		doc_text(
+			d,
+			"Knee: from there on %s tells; before it, computation hides what it adds: %s.",
+			g->axes[r->x_axis].name, text);
 }
 
 static int write_page(const struct sweep_results *r, const struct page_sweep *page, bool is_svg,

@@ -10,6 +10,7 @@ struct sweep_results {
 	size_t x_axis;             /* curve.h */
 	const char *x_unit;
 	size_t n_failed; /* or not there */
+	size_t n_unmet;  /* not as --expect says */
 };
 
 /* Reads what the points' folders hold. Return: 0; -ENOMEM. */
