@@ -202,11 +202,11 @@ static json_t *point_json(const struct sweep_results *r, size_t p)
 					      k->p50, "p75", k->p75, "p95", k->p95, "mean",
 					      k->mean));
 	if (k->state == POINT_DONE)
-		json_object_update_new(o,
-				       json_pack("{s:f, s:f, s:f, s:i, s:b, s:b}", "exposed_ms",
-						 k->exposed, "injected_ms", k->injected,
-						 "modelled_ms", k->modelled, "warnings",
-						 (int)k->n_warnings, "knee", (int)r->is_knee[p]));
+		json_object_update_new(o, json_pack("{s:f, s:f, s:f, s:i, s:b, s:b}", "exposed_ms",
+						    k->exposed, "injected_ms", k->injected,
+						    "modelled_ms", k->modelled, "warnings",
+						    (int)k->n_warnings, "knee", (int)r->is_knee[p],
+						    "as_expected", (int)!k->is_unmet));
 	return o;
 }
 

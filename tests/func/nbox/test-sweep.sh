@@ -38,6 +38,9 @@ says "no-such" "says why"
 is "$(json listed/sweep.json '[p["failed"] for p in d["points"]]')" "[False, True, False]" "the others are done"
 is "$(find listed -name record.nbox | wc -l)" 2 "... and their records kept"
 
+exits 3 "points are held to what is expected" "$NBOX" sweep run --what-if 'add:op=allreduce,delay={0,20ms}' --expect 'injected_ms < 1'
+is "$(json run-sweep/sweep.json '[p["as_expected"] for p in d["points"]]')" "[True, False]" "... each by itself"
+
 # what is no sweep
 refused() { local text=$1; shift; exits 2 "refused: $*" "$NBOX" sweep "$@"; says "$text" "... and says how"; }
 refused 'delay={0,1ms}' run --what-if add:op=allreduce,delay=0,1ms
