@@ -19,4 +19,5 @@ int cmd_models(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
+int cmd_why(int argc, char **argv);
 int cmd_topo(int argc, char **argv);

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "fabric/fabric.h"
+#include "op/ideal.h"
 #include "op/images.h"
 
 struct move {
@@ -191,7 +192,9 @@ int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 	uint64_t number;
 	int r = 0;
 
-	if (!op.usage && run->call)
+	if (ops->ideal && ops->ideal->shares_no_link)
+		op.usage = NULL;
+	else if (!op.usage && run->call)
 		r = find_usage(run, &op.usage, err);
 	if (r)
 		return r;

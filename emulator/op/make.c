@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "base/cleanup.h"
+#include "op/ideal.h"
 #include "op/moment.h"
 #include "op/p2p.h"
 #include "op/rule.h"
@@ -18,6 +19,7 @@ static void run_freep(struct run **run)
 static int fill_collective(struct run *run, struct op *op, struct err *err)
 {
 	struct comm *c = op->comm;
+	int r;
 
 	run->call = op->call;
 	run->border = op->call->has_border ? &op->call->border : NULL;
@@ -32,8 +34,11 @@ static int fill_collective(struct run *run, struct op *op, struct err *err)
 		op->flows[i].run = run;
 	}
 	asked_add(&c->ops->asked, op->sched->kind, op->sched->bytes, c->n_ranks);
-	return solver_solve(c->ops->solver, c->number, op->sched, &c->members.map, run->border,
-			    run->number, &run->timing, err);
+	r = solver_solve(c->ops->solver, c->number, op->sched, &c->members.map, run->border,
+			 run->number, &run->timing, err);
+	if (r == 0)
+		ideal_apply(c, &run->timing);
+	return r;
 }
 
 int run_make(struct op *op, struct pair_post *ready, struct run **ret, struct err *err)

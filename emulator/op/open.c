@@ -5,11 +5,16 @@
 #include <stdlib.h>
 
 #include "op/contention.h"
+#include "op/ideal.h"
 
 static int segment(void *ctx, uint32_t world_rank, uint64_t number, double start, double ns,
 		   double *ret_ns, struct err *err)
 {
-	return delay_segment(ctx, world_rank, number, start, ns, ret_ns, err);
+	const struct ops *ops = ctx;
+
+	if (ops->ideal && ops->ideal->rank == world_rank)
+		return 1;
+	return delay_segment(ops->delay, world_rank, number, start, ns, ret_ns, err);
 }
 
 int ops_open(struct ops *ops, struct err *err)
@@ -17,7 +22,7 @@ int ops_open(struct ops *ops, struct err *err)
 	const struct config *c = ops->config;
 	const struct timeline_what_if what_if = {
 		.segment = delay_has_segments(ops->delay) ? segment : NULL,
-		.ctx = ops->delay,
+		.ctx = ops,
 	};
 
 	if (solver_new(&c->topology, ops->delay, &ops->solver) < 0 || contention_open(ops) < 0 ||

@@ -13,6 +13,7 @@
 #include "scenario/step-count.h"
 #include "timeline/timeline.h"
 
+struct ideal;
 struct op;
 struct ops;
 struct post;
@@ -43,12 +44,13 @@ struct ops {
 	struct solver *solver;
 	struct overlap *overlap[2]; /* of ops that share the network; [1]: without what-ifs */
 	struct timelines *timelines;
-	struct step_count *steps; /* NULL: nobody said what a step is */
-	bool has_moments;         /* the delay models are told where a rank is */
-	double *ends;             /* owned; room for rule.c */
-	uint64_t n_ops;           /* since the start */
-	uint32_t n_open;          /* called by somebody, not done by all */
-	struct asked asked;       /* the collectives so far */
+	const struct ideal *ideal; /* NULL: all is as configured */
+	struct step_count *steps;  /* NULL: nobody said what a step is */
+	bool has_moments;          /* the delay models are told where a rank is */
+	double *ends;              /* owned; room for rule.c */
+	uint64_t n_ops;            /* since the start */
+	uint32_t n_open;           /* called by somebody, not done by all */
+	struct asked asked;        /* the collectives so far */
 	/* of the first op: the summary counts them */
 	bool is_below_bound_told, is_lag_told, is_peers_told;
 };

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
+#include "op/ideal.h"
 #include "op/image.h"
 #include "op/images.h"
 #include "op/rule-p2p.h"
@@ -383,6 +384,8 @@ int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err)
 	if (collect(run, &x, ready) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	r = solve_run(run, &x, err);
+	if (r == 0)
+		ideal_apply(run->comm, &run->timing);
 	if (r == 0)
 		r = find_usage(run, &x, err);
 	if (r == 0)

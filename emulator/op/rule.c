@@ -11,6 +11,7 @@
 #include "engine/ends.h"
 #include "engine/record.h"
 #include "op/contention.h"
+#include "op/ideal.h"
 #include "op/image.h"
 #include "op/latest.h"
 #include "op/moment.h"
@@ -431,6 +432,8 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 	moment_of_op(op);
 	r = solver_solve(ops->solver, op->comm->number, op->sched, &op->comm->members.map, NULL,
 			 op->number, &timing, err);
+	if (r == 0)
+		ideal_apply(op->comm, &timing);
 	if (r == 0)
 		r = apart_init(&a, op, &timing, op->number, err);
 	a.early = post;

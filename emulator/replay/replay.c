@@ -207,7 +207,10 @@ static int open_world(struct player *p)
 				      .n_real = c->n_real,
 				      .layouts = c->layouts,
 				      .n_layouts = c->n_layouts};
-	p->ops = (struct ops){.sink = &sink, .config = c, .cluster = &p->cluster};
+	p->ops = (struct ops){.sink = &sink,
+			      .config = c,
+			      .cluster = &p->cluster,
+			      .ideal = p->in->ideal};
 	p->comms = calloc(p->rec->n_comms + 1, sizeof(*p->comms));
 	p->n_waits = malloc(((size_t)n + 1) * sizeof(*p->n_waits));
 	p->posts = calloc((size_t)n + 1, sizeof(struct post *));
@@ -315,6 +318,8 @@ static int take_point(struct player *p, uint32_t i)
 	to->plain_ns = t.plain_ns;
 	to->exposed_ns = t.exposed_ns;
 	to->is_host_bound = t.is_host_bound;
+	if (p->in->terms)
+		p->in->terms[i] = t.terms;
 	p->is_over[i] = true;
 	r = let_go(p, i, true);
 	return r < 0 ? r : let_go(p, i, false);
@@ -387,6 +392,8 @@ static int take_op(struct player *p, uint32_t i)
 	if (r < 0)
 		return r;
 	p->posts[i] = post;
+	if (p->in->terms)
+		p->in->terms[i] = post->arrival.terms;
 	r = push(p, EVENT_ARRIVE, i, timeline_arrival(post->node, from->world_rank));
 	return r < 0 ? r : let_go(p, i, true);
 }

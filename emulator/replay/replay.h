@@ -6,8 +6,10 @@
 
 #include "config/config.h"
 #include "engine/record-rows.h"
+#include "op/ideal.h"
 #include "replay/counts.h"
 #include "replay/rows.h"
+#include "timeline/timeline.h"
 
 struct replay_sink {
 	/* A sentence for the user, such as a live run's warnings. NULL: not wanted. */
@@ -18,9 +20,11 @@ struct replay_sink {
 /* All borrowed, and needed for as long as the answer. */
 struct replay {
 	const struct rows_graph *graph; /* of the run's record */
-	const struct config *config; /* finished; of the cluster to be. Its real ranks are those of
-					the record */
-	const char *const *dirs;     /* of delay models: as delay_open() has it */
+	const struct config *config;  /* finished; of the cluster to be. Its real ranks are those of
+					 the record */
+	const char *const *dirs;      /* of delay models: as delay_open() has it */
+	const struct ideal *ideal;    /* NULL: nothing is taken away */
+	struct timeline_terms *terms; /* by row of @graph, filled; NULL: not wanted */
 	struct replay_sink sink;
 };
 

@@ -30,7 +30,8 @@ struct before {
 	double gap;     /* from host to the call, or to the point */
 	double segment; /* computation */
 	double rest;    /* that no what-if stretches */
-	bool is_host_bound;
+	double slowed;  /* what what-ifs have added to it at the real rank */
+	bool is_host_bound, is_after_host, is_after_latest;
 };
 
 static double wall_after(const struct timeline *t, const struct timeline_dep *dep,
@@ -68,9 +69,11 @@ static void look_up(struct timeline *t, const struct timeline_point *p, struct b
 	}
 	if (is_after_host && b->host) { /* nothing was left to do when the host went on */
 		b->deps[b->n_deps++] = b->host;
+		b->is_after_host = true;
 		b->wall = fmax(b->wall, b->host->wall);
 	}
-	if (b->n_deps == 0 && t->latest)
+	b->is_after_latest = b->n_deps == 0 && t->latest;
+	if (b->is_after_latest)
 		take_latest(t, p, b);
 	b->is_host_bound = p->call_ns && wall - call <= HOST_NS;
 	if (b->host)
@@ -118,7 +121,7 @@ static void wait_for(double *at, uint32_t n, const struct times *x, double ns)
 
 /* The formula, for the first @n ranks of the timeline. Return: 0; negative errno with the sentence.
  */
-static int find_times(const struct timeline *t, const struct before *b, double *at, uint32_t n,
+static int find_times(const struct timeline *t, struct before *b, double *at, uint32_t n,
 		      struct err *err)
 {
 	const struct timeline_what_if *w = &t->all->what_if;
@@ -138,6 +141,7 @@ static int find_times(const struct timeline *t, const struct before *b, double *
 
 		if (r < 0)
 			return r;
+		b->slowed = i == t->self ? ns - b->segment : b->slowed;
 		at[i] += ns + b->rest;
 	}
 	if (b->host)
@@ -145,7 +149,7 @@ static int find_times(const struct timeline *t, const struct before *b, double *
 	return 0;
 }
 
-static int times_make(struct timeline *t, const struct timeline_point *p, const struct before *b,
+static int times_make(struct timeline *t, const struct timeline_point *p, struct before *b,
 		      struct times *ret, struct err *err)
 {
 	int r;
@@ -284,6 +288,8 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		.time_ns = ns_of(all, at),
 		.plain_ns = ns_of(all, n->at.plain),
 		.is_host_bound = b.is_host_bound,
+		.terms = {b.segment + b.slowed, b.slowed, b.rest, b.work, b.gap, b.is_after_host,
+			  b.is_after_latest},
 	};
 	if (!is_op || computes(t, p, &b))
 		ret_times->exposed_ns = (uint64_t)exposed(t, p, &b);

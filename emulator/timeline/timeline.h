@@ -69,10 +69,20 @@ struct timeline_point {
 			   after the other; 0: none */
 };
 
+/* How the time of a point at the real rank came about: what the formula above is made of. */
+struct timeline_terms {
+	double segment_ns, slowed_ns; /* f(v, d); of that what what-ifs have added to d */
+	double rest_ns;               /* the host's, where no point of its own is known */
+	double work_ns, gap_ns;       /* after host: until the work, or -INFINITY; the call */
+	bool is_after_host;           /* host is one of the deps, too */
+	bool is_after_latest;         /* in place of deps, of which none is known */
+};
+
 /* What became of a point at the real rank, in virtual time on the wall clock's scale. */
 struct timeline_times {
 	uint64_t time_ns, plain_ns;
 	uint64_t exposed_ns; /* the rank's computation waited for communication so long */
+	struct timeline_terms terms;
 	bool is_host_bound;
 };
 

@@ -1,0 +1,82 @@
+/* Where the time of a run's iterations goes, and what could be won: the critical path of one
+ * iteration of one rank, whom the ranks waited for, how much later ops may end, and the iteration
+ * as it would be without this or that, re-timed. Times in nanoseconds of the virtual cluster. */
+#pragma once
+
+#include "replay/replay.h"
+
+/* Communicators that are alike in size and axes. */
+struct why_group {
+	char name[128]; /* "world", "dp", "8 ranks" */
+	uint32_t n_ranks, axes;
+	bool *has; /* owned; by number, as struct ideal has it */
+	uint32_t n_has;
+};
+
+enum why_kind {
+	WHY_COMPUTED, /* on a stream */
+	WHY_SLOWED,   /* there, by what-ifs */
+	WHY_HOST,
+	WHY_MODELLED, /* ops: by the model */
+	WHY_INJECTED, /* by what-ifs */
+	WHY_SHARED,   /* for links that other ops used */
+	WHY_WAITED,   /* for a rank that came later */
+	WHY_OTHER     /* before the first row */
+};
+
+/* Of the critical path. */
+struct why_part {
+	enum why_kind kind;
+	uint32_t stream;    /* COMPUTED, SLOWED */
+	uint32_t group, op; /* of ops: of struct why; enum coll_kind */
+	uint32_t rank;      /* WAITED: for whom */
+	double ns;
+};
+
+struct why_exposed {
+	uint32_t group;
+	double ns; /* computation waited for its ops so long in that iteration */
+};
+
+struct why_late {
+	uint32_t rank;
+	double ns;  /* all real ranks waited for it so long, a mean iteration */
+	uint64_t n; /* ops of the run that it came last at */
+};
+
+struct why_slack {
+	uint32_t group, op;
+	double n; /* of its ops, in a mean iteration */
+	/* Each may take so much more before the iteration does; before it does by more than one of
+	 * them: there the next waits for the one before. To a thousandth of an iteration;
+	 * INFINITY: nothing waits for them */
+	double ns, knee_ns;
+};
+
+struct why_won {
+	char text[256];    /* what is taken away: "without slow:rank=3" */
+	double ns;         /* the median iteration then */
+	char refused[256]; /* why that is not known; "": it is */
+};
+
+/* All lists owned. */
+struct why {
+	uint32_t rank;
+	bool has_steps; /* else the whole run is looked at */
+	char steps_how[256];
+	uint64_t n_timed;
+	double median_ns;    /* of the timed iterations */
+	double iteration_ns; /* the one that is looked at: sum of the parts */
+	struct why_group *groups;
+	struct why_part *parts; /* the longest first */
+	struct why_exposed *exposed;
+	struct why_late *late;
+	struct why_slack *slacks;
+	struct why_won *won;
+	uint32_t n_groups, n_parts, n_exposed, n_late, n_slacks, n_won;
+	struct replay_told told;
+};
+
+void why_deinit(struct why *w);
+/* Of a communicator of a record; w->n_groups: of none. */
+uint32_t why_group_of(const struct why *w, uint32_t number);

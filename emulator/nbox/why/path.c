@@ -1,0 +1,194 @@
+/* See path.h. */
+#include "nbox/why/path.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+/* Where the walk is. */
+struct walk {
+	const struct chain *c;
+	struct why *w;
+	double at, from; /* not walked yet */
+	bool has_no_memory;
+};
+
+static bool is_like(const struct why_part *a, const struct why_part *b)
+{
+	return a->kind == b->kind && a->stream == b->stream && a->group == b->group &&
+	       a->op == b->op && a->rank == b->rank;
+}
+
+struct why_part *path_part(struct why *w, const struct why_part *like)
+{
+	struct why_part *more;
+
+	for (uint32_t i = 0; i < w->n_parts; i++)
+		if (is_like(&w->parts[i], like))
+			return &w->parts[i];
+	more = realloc(w->parts, ((size_t)w->n_parts + 1) * sizeof(*more));
+	if (!more)
+		return NULL;
+	w->parts = more;
+	more[w->n_parts] = *like;
+	more[w->n_parts].ns = 0;
+	return &more[w->n_parts++];
+}
+
+/* Back to @to, or by @ns, what comes first: that is of the part like @part. */
+static void take(struct walk *k, const struct why_part *part, double to, double ns)
+{
+	struct why_part *of;
+
+	to = fmax(fmax(to, k->at - fmax(ns, 0)), k->from);
+	if (to >= k->at)
+		return;
+	of = path_part(k->w, part);
+	if (!of) {
+		k->has_no_memory = true;
+		return;
+	}
+	of->ns += k->at - to;
+	k->at = to;
+}
+
+/* From an op's end to when its last rank came. */
+static void take_op(struct walk *k, const struct chain_row *row)
+{
+	const struct record_op *op = row->op;
+	struct why_part part = {.group = why_group_of(k->w, op->comm), .op = op->kind};
+	double took = row->end - row->start, waited = fmin(op->waited_ns, took);
+	double shared = fmin(op->shared_ns, took - waited);
+
+	part.kind = WHY_INJECTED;
+	take(k, &part, row->start, fmin(op->injected_ns, took - waited - shared));
+	part.kind = WHY_SHARED;
+	take(k, &part, row->start, shared);
+	part.kind = WHY_MODELLED;
+	take(k, &part, row->start + waited, INFINITY);
+}
+
+static void take_waited(struct walk *k, const struct chain_row *row, double to)
+{
+	take(k,
+	     &(struct why_part){.kind = WHY_WAITED,
+				.group = why_group_of(k->w, row->op->comm),
+				.op = row->op->kind,
+				.rank = row->op->waited_for},
+	     to, INFINITY);
+}
+
+/* From when row @i is reached, as @t has it, to where what it waited for last stands. Return: that
+ * row. */
+static uint32_t take_wait(struct walk *k, uint32_t i, const struct chain_times *t)
+{
+	const struct chain_row *row = &k->c->rows[i];
+	const struct timeline_terms *terms = row->terms;
+	uint32_t by, stream = row->op ? row->op->stream : row->point->stream;
+	double reached = chain_reached(k->c, i, t, &by), to;
+	bool is_gap;
+
+	if (by == CHAIN_NONE)
+		return by;
+	is_gap = row->row->host != ROWS_NONE && by == k->c->place[row->row->host] &&
+		 reached <= t->at[by] + terms->gap_ns;
+	to = chain_is_over(k->c, i, by) ? t->end[by] : t->at[by];
+	if (!is_gap) {
+		take(k, &(struct why_part){.kind = WHY_SLOWED, .stream = stream}, to,
+		     terms->slowed_ns);
+		take(k, &(struct why_part){.kind = WHY_COMPUTED, .stream = stream}, to,
+		     terms->segment_ns - fmax(terms->slowed_ns, 0));
+	}
+	take(k, &(struct why_part){.kind = WHY_HOST}, to, INFINITY);
+	return by;
+}
+
+/* From the end of row @i, an op, to its beginning, or to what this rank computed before. Return:
+ * the row to go on with; the walk is where that ends, or, *@ret_is_begun, begins. */
+static uint32_t take_whole_op(struct walk *k, uint32_t i, const struct chain_times *t,
+			      bool *ret_is_begun)
+{
+	const struct chain_row *row = &k->c->rows[i];
+	const struct chain_times own = {t->at, t->end, .without_ops = true};
+	uint32_t by;
+	double computed;
+
+	*ret_is_begun = true;
+	take_op(k, row);
+	if (chain_computed(k->c, i, t, &computed, &by)) {
+		take_waited(k, row, computed);
+		*ret_is_begun = false;
+		return take_wait(k, i, &own);
+	}
+	take_waited(k, row, row->start);
+	if (row->start <= row->at || row->before == CHAIN_NONE)
+		return i;
+	*ret_is_begun = false;
+	return row->before;
+}
+
+static int by_length(const void *pa, const void *pb)
+{
+	const struct why_part *a = pa, *b = pb;
+
+	return (a->ns < b->ns) - (a->ns > b->ns);
+}
+
+int path_walk(const struct chain *c, uint32_t to, double from_ns, struct why *w)
+{
+	CLEANUP(chain_times_deinit) struct chain_times t = {0};
+	struct walk k = {.c = c, .w = w, .at = c->rows[to].at, .from = from_ns};
+	bool is_begun = true; /* the walk is at the beginning of row i, not at its end */
+	uint32_t i = to;
+	int r = chain_times_make(c, &t);
+
+	if (r < 0)
+		return r;
+	while (i != CHAIN_NONE && k.at > k.from && !k.has_no_memory) {
+		if (!is_begun && c->rows[i].op) {
+			i = take_whole_op(&k, i, &t, &is_begun);
+			continue;
+		}
+		to = i;
+		i = take_wait(&k, to, &t);
+		is_begun = i != CHAIN_NONE && !chain_is_over(c, to, i);
+	}
+	take(&k, &(struct why_part){.kind = WHY_OTHER}, from_ns, INFINITY);
+	qsort(w->parts, w->n_parts, sizeof(*w->parts), by_length);
+	return k.has_no_memory ? -ENOMEM : 0;
+}
+
+/* The op that @row waited for last, or NULL. */
+static const struct record_op *waited_op(const struct chain *c, const struct chain_row *row)
+{
+	const struct chain_row *last = NULL;
+
+	for (uint32_t k = 0; k < row->row->n_deps; k++) {
+		uint32_t p = c->place[c->graph->deps[row->row->first_dep + k].row];
+
+		if (p != CHAIN_NONE && c->rows[p].op && (!last || c->rows[p].end > last->end))
+			last = &c->rows[p];
+	}
+	return last ? last->op : NULL;
+}
+
+int path_exposed(const struct chain *c, double from_ns, double to_ns, struct why *w)
+{
+	w->exposed = calloc((size_t)w->n_groups + 1, sizeof(*w->exposed));
+	if (!w->exposed)
+		return -ENOMEM;
+	for (w->n_exposed = 0; w->n_exposed < w->n_groups; w->n_exposed++)
+		w->exposed[w->n_exposed].group = w->n_exposed;
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct chain_row *row = &c->rows[i];
+		uint64_t ns = row->op ? row->op->exposed_ns : row->point->exposed_ns;
+		const struct record_op *op = ns ? waited_op(c, row) : NULL;
+		uint32_t group = op ? why_group_of(w, op->comm) : w->n_groups;
+
+		if (group < w->n_groups && row->at > from_ns && row->at <= to_ns)
+			w->exposed[group].ns += (double)ns;
+	}
+	return 0;
+}

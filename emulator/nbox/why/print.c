@@ -1,0 +1,322 @@
+/* See print.h. */
+#include "nbox/why/print.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "schedule/coll.h"
+
+#define LATE_SHOWN 5
+
+static const char *group_name(const struct why *w, uint32_t group)
+{
+	return group < w->n_groups ? w->groups[group].name : "?";
+}
+
+char *why_part_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
+{
+	const char *of = group_name(w, p->group), *op = coll_kind_name(p->op);
+
+	switch (p->kind) {
+	case WHY_COMPUTED:
+		snprintf(buf, size, "computation on stream %u", p->stream);
+		break;
+	case WHY_SLOWED:
+		snprintf(buf, size, "what what-ifs add to computation on stream %u", p->stream);
+		break;
+	case WHY_HOST:
+		snprintf(buf, size, "the host");
+		break;
+	case WHY_MODELLED:
+		snprintf(buf, size, "%s of %s, by the model", op, of);
+		break;
+	case WHY_INJECTED:
+		snprintf(buf, size, "%s of %s, by what-ifs", op, of);
+		break;
+	case WHY_SHARED:
+		snprintf(buf, size, "%s of %s, for links that other ops used", op, of);
+		break;
+	case WHY_WAITED:
+		snprintf(buf, size, "%s of %s, until rank %u had come", op, of, p->rank);
+		break;
+	case WHY_OTHER:
+		snprintf(buf, size, "before the first row");
+		break;
+	}
+	return buf;
+}
+
+/* --- the headline ----------------------------------------------------------------------------- */
+
+/* A clause of it. */
+struct clause {
+	char text[192];
+	double ns;
+};
+
+static int by_length(const void *pa, const void *pb)
+{
+	const struct clause *a = pa, *b = pb;
+
+	return (a->ns < b->ns) - (a->ns > b->ns);
+}
+
+static void clause_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
+{
+	switch (p->kind) {
+	case WHY_COMPUTED:
+	case WHY_SLOWED:
+		snprintf(buf, size, "computation");
+		break;
+	case WHY_WAITED:
+		snprintf(buf, size, "waits of ops of %s for rank %u", group_name(w, p->group),
+			 p->rank);
+		break;
+	case WHY_MODELLED:
+	case WHY_INJECTED:
+	case WHY_SHARED:
+		snprintf(buf, size, "ops of %s", group_name(w, p->group));
+		break;
+	case WHY_HOST:
+	case WHY_OTHER:
+		snprintf(buf, size, "the host's");
+		break;
+	}
+}
+
+/* Parts with one clause in one. Return: how many. */
+static size_t find_clauses(const struct why *w, struct clause *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_parts; i++) {
+		struct clause c = {.ns = w->parts[i].ns};
+		size_t k = 0;
+
+		clause_text(w, &w->parts[i], c.text, sizeof(c.text));
+		while (k < n && strcmp(ret[k].text, c.text) != 0)
+			k++;
+		if (k < n)
+			ret[k].ns += c.ns;
+		else if (n < size)
+			ret[n++] = c;
+	}
+	qsort(ret, n, sizeof(*ret), by_length);
+	return n;
+}
+
+static size_t add(char *buf, size_t size, size_t at, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static size_t add(char *buf, size_t size, size_t at, const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = at < size ? vsnprintf(buf + at, size - at, fmt, args) : 0;
+	va_end(args);
+	return at + (size_t)(n > 0 ? n : 0);
+}
+
+char *why_headline(const struct why *w, char *buf, size_t size)
+{
+	struct clause clauses[16];
+	size_t n = find_clauses(w, clauses, ARRAY_SIZE(clauses)), at;
+
+	at = add(buf, size, 0, "of %.3g ms %s", w->iteration_ns / 1e6,
+		 w->has_steps ? "an iteration" : "in all");
+	for (size_t i = 0; i < n && i < 3; i++)
+		if (clauses[i].ns >= w->iteration_ns / 1000)
+			at = add(buf, size, at, ", %.3g are %s", clauses[i].ns / 1e6,
+				 clauses[i].text);
+	if (w->n_won && !w->won[0].refused[0] && w->won[0].ns < 0.999 * w->median_ns)
+		add(buf, size, at, "; if %s: %.3g ms", w->won[0].text, w->won[0].ns / 1e6);
+	return buf;
+}
+
+/* --- as text ---------------------------------------------------------------------------------- */
+
+static const char *label(const char *text, uint32_t i)
+{
+	return i ? "" : text;
+}
+
+static void print_parts(const struct why *w, FILE *to)
+{
+	char text[256];
+
+	fprintf(to, "   %-14s rank %u, the median of %llu: %.3f ms\n",
+		w->has_steps ? "iteration" : "run", w->rank, (unsigned long long)w->n_timed,
+		w->iteration_ns / 1e6);
+	if (!w->has_steps)
+		fprintf(to, "   %-14s %s\n", "no iterations", w->steps_how);
+	for (uint32_t i = 0; i < w->n_parts; i++)
+		fprintf(to, "   %-14s %9.3f ms %5.1f %%  %s\n", label("critical path", i),
+			w->parts[i].ns / 1e6, w->parts[i].ns / w->iteration_ns * 100,
+			why_part_text(w, &w->parts[i], text, sizeof(text)));
+	for (uint32_t i = 0; i < w->n_exposed; i++)
+		fprintf(to, "   %-14s %9.3f ms  computation waited for ops of %s\n",
+			label("exposed", i), w->exposed[i].ns / 1e6,
+			group_name(w, w->exposed[i].group));
+}
+
+static void print_late(const struct why *w, FILE *to)
+{
+	if (!w->n_late)
+		fprintf(to, "   %-14s nobody: ranks come together\n", "waited for");
+	for (uint32_t i = 0; i < w->n_late && i < LATE_SHOWN; i++)
+		fprintf(to, "   %-14s %9.3f ms  rank %u, the last one at %llu ops of the run\n",
+			label("waited for", i), w->late[i].ns / 1e6, w->late[i].rank,
+			(unsigned long long)w->late[i].n);
+	if (w->n_late > LATE_SHOWN)
+		fprintf(to, "   %-14s and %u other ranks\n", "", w->n_late - LATE_SHOWN);
+}
+
+static void print_slacks(const struct why *w, FILE *to)
+{
+	for (uint32_t i = 0; i < w->n_slacks; i++) {
+		const struct why_slack *s = &w->slacks[i];
+
+		if (isinf(s->ns))
+			fprintf(to, "   %-14s    any time  %s of %s: nothing waits for it\n",
+				label("slack", i), coll_kind_name(s->op), group_name(w, s->group));
+		else
+			fprintf(to,
+				"   %-14s %9.3f ms  more may each %s of %s take (%.3g an iteration) "
+				"before that does; up to %.3f ms it grows by one of them\n",
+				label("slack", i), s->ns / 1e6, coll_kind_name(s->op),
+				group_name(w, s->group), s->n, s->knee_ns / 1e6);
+	}
+}
+
+static void print_won(const struct why *w, FILE *to)
+{
+	for (uint32_t i = 0; i < w->n_won; i++) {
+		const struct why_won *x = &w->won[i];
+
+		if (x->refused[0])
+			fprintf(to, "   %-14s        not known  if %s: %s\n", label("re-timed", i),
+				x->text, x->refused);
+		else
+			fprintf(to, "   %-14s %9.3f ms, %.3f won, if %s\n", label("re-timed", i),
+				x->ns / 1e6, (w->median_ns - x->ns) / 1e6, x->text);
+	}
+}
+
+void why_print(const struct why *w, FILE *to)
+{
+	char text[1024];
+
+	fprintf(to, "-- nbox why: %s\n", why_headline(w, text, sizeof(text)));
+	print_parts(w, to);
+	print_late(w, to);
+	print_slacks(w, to);
+	print_won(w, to);
+	if (w->told.n_lost)
+		fprintf(to,
+			"   warning: %llu rows wait for what the record does not have, and are left out\n",
+			(unsigned long long)w->told.n_lost);
+}
+
+/* --- as JSON ---------------------------------------------------------------------------------- */
+
+static json_t *parts_json(const struct why *w)
+{
+	static const char *const kinds[] = {"computation", "what-ifs on computation",
+					    "host",        "modelled",
+					    "injected",    "shared links",
+					    "waiting",     "other"};
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < w->n_parts; i++) {
+		const struct why_part *p = &w->parts[i];
+		bool is_op = p->kind >= WHY_MODELLED && p->kind <= WHY_WAITED;
+		json_t *o = json_pack("{s:s, s:f}", "kind", kinds[p->kind], "ms", p->ns / 1e6);
+
+		if (is_op)
+			json_object_update_new(o, json_pack("{s:s, s:s}", "communicator",
+							    group_name(w, p->group), "op",
+							    coll_kind_name(p->op)));
+		if (p->kind == WHY_WAITED)
+			json_object_set_new(o, "rank", json_integer(p->rank));
+		if (p->kind == WHY_COMPUTED || p->kind == WHY_SLOWED)
+			json_object_set_new(o, "stream", json_integer(p->stream));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+static json_t *exposed_json(const struct why *w)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < w->n_exposed; i++)
+		json_array_append_new(list, json_pack("{s:s, s:f}", "communicator",
+						      group_name(w, w->exposed[i].group), "ms",
+						      w->exposed[i].ns / 1e6));
+	return list;
+}
+
+static json_t *late_json(const struct why *w)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < w->n_late; i++)
+		json_array_append_new(list,
+				      json_pack("{s:i, s:f, s:I}", "rank", (int)w->late[i].rank,
+						"ms", w->late[i].ns / 1e6, "ops",
+						(json_int_t)w->late[i].n));
+	return list;
+}
+
+/* No slack's end is null. */
+static json_t *slacks_json(const struct why *w)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < w->n_slacks; i++) {
+		const struct why_slack *s = &w->slacks[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:f, s:o, s:o}", "communicator",
+						group_name(w, s->group), "op",
+						coll_kind_name(s->op), "an_iteration", s->n, "ms",
+						isinf(s->ns) ? json_null() : json_real(s->ns / 1e6),
+						"knee_ms",
+						isinf(s->knee_ns) ? json_null()
+								  : json_real(s->knee_ns / 1e6)));
+	}
+	return list;
+}
+
+static json_t *won_json(const struct why *w)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < w->n_won; i++) {
+		const struct why_won *x = &w->won[i];
+
+		json_array_append_new(list, x->refused[0]
+						    ? json_pack("{s:s, s:s}", "if", x->text,
+								"refused", x->refused)
+						    : json_pack("{s:s, s:f, s:f}", "if", x->text,
+								"ms", x->ns / 1e6, "won_ms",
+								(w->median_ns - x->ns) / 1e6));
+	}
+	return list;
+}
+
+json_t *why_json(const struct why *w)
+{
+	char text[1024];
+
+	return json_pack("{s:s, s:i, s:b, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "headline",
+			 why_headline(w, text, sizeof(text)), "rank", (int)w->rank,
+			 "has_iterations", w->has_steps, "iterations", (json_int_t)w->n_timed,
+			 "median_ms", w->median_ns / 1e6, "iteration_ms", w->iteration_ns / 1e6,
+			 "path", parts_json(w), "exposed", exposed_json(w), "waited_for",
+			 late_json(w), "slack", slacks_json(w), "retimed", won_json(w));
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# nbox why: on runs, the critical path adds up to the iteration, and what could be won is named. The figures: tests/unit/nbox/test-why.c.
+test=$(realpath "$0")
+. "$(dirname "$0")/lib.sh"
+jobs=$(dirname "$test")/../../apps/stepper/jobs
+
+# run DIR JOB ITERATIONS [OPTION...]
+run() {
+	local dir=$1 job=$2 n=$3; shift 3
+	timeout 100 "$NBOX" run --quiet --gpus-per-node 1 --model ring --out "$dir" "$@" -- \
+		"$BUILD/tests/apps/stepper" "$job" --iterations "$n" --warmup 1
+}
+# holds NAME FILE...: Python's assertions on standard input hold; why(RUN, OPTION...): as JSON
+holds() {
+	local name=$1
+	cat - >holds.py
+	check "$name" python3 -S -c 'import json, subprocess, sys
+nbox = sys.argv[1]
+def ask(*words):
+    return json.loads(subprocess.run([nbox, *words, "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
+def why(*words): return ask("why", *words)
+def near(a, b, share): assert abs(a - b) <= share * abs(b), f"{a} and {b}: further apart than {share:.3g} of it"
+exec(open("holds.py").read())' "$NBOX"
+}
+
+exits 0 "a run" run ddp "$jobs/ddp.job" 5 --nodes 4
+exits 0 "a run of two axes" run tp-dp "$jobs/tp-dp.job" 5 --nodes 4 --layout tp=2,dp=2
+exits 0 "a run of two real stages" run pipeline "$jobs/pipeline.job" 5 --nodes 4 --real 0,1
+exits 0 "why, as text" "$NBOX" why ddp
+says "are computation" "with a headline"
+
+holds "the parts of the critical path are the iteration" <<'P'
+for words in ["ddp"], ["tp-dp"], ["pipeline"], ["ddp", "--what-if", "add:op=allreduce,delay=20ms"]:
+    w = why(*words)
+    near(sum(p["ms"] for p in w["path"]), w["iteration_ms"], 1e-9)
+    assert w["has_iterations"] and not [p for p in w["path"] if p["kind"] == "other"], words
+P
+holds "a straggler is named, and what it costs" <<'P'
+plain, slow = why("ddp", "--nodes", "128"), why("ddp", "--nodes", "128", "--what-if", "slow:rank=17,compute=1.3")
+assert [x["rank"] for x in slow["waited_for"]] == [17] and not plain["waited_for"]
+assert all(p["rank"] == 17 for p in slow["path"] if p["kind"] == "waiting")
+won = {x["if"]: x["ms"] for x in slow["retimed"]}
+near(won["rank 17 computes as long as its template"], won["the what-if slow:rank=17,compute=1.3 is left out"], 1e-9)
+near(won["rank 17 computes as long as its template"], slow["iteration_ms"] / 1.3, 0.1)
+P
+holds "without ops what is left is computation and the host" <<'P'
+w = why("tp-dp", "--what-if", "add:op=allreduce,delay=1ms")
+left = sum(p["ms"] for p in w["path"] if p["kind"] in ("computation", "host"))
+won = {x["if"]: x["ms"] for x in w["retimed"]}
+assert {"ops of tp (2 ranks) take no time", "ops of dp (2 ranks) take no time"} <= set(won), won
+assert won["no op takes any time"] <= min(won.values()) and won["no op takes any time"] < w["median_ms"] - 10, won
+near(won["no op takes any time"], left, 0.2)
+P
+exits 2 "an unknown run is refused" "$NBOX" why no-such-run
+exits 2 "an unknown flag is refused" "$NBOX" why ddp --nodez 8
+says "--nodes" "with a suggestion"
+exits 2 "no run is refused" "$NBOX" why
+finish
