@@ -22,7 +22,7 @@ struct curves {
 	const char *names[LINES_MAX];
 	size_t n_points[LINES_MAX];
 	double *columns[LINES_MAX]; /* owned; COLUMNS times the sweep's n */
-	struct chart_tick *ticks;   /* owned; NULL: settings are numbers */
+	struct chart_tick *ticks;   /* owned; NULL: chosen */
 };
 
 static void curves_deinit(struct curves *c)
@@ -79,8 +79,8 @@ static int curves_of(const struct page_sweep *s, struct curves *c)
 {
 	CLEANUP(freep) const struct page_point **sorted = calloc(s->n + 1, sizeof(*sorted));
 
-	c->ticks = s->axis ? NULL : calloc(s->n + 1, sizeof(*c->ticks));
-	if (!sorted || (!s->axis && !c->ticks))
+	c->ticks = s->axis && !s->is_log ? NULL : calloc(s->n + 1, sizeof(*c->ticks));
+	if (!sorted || ((!s->axis || s->is_log) && !c->ticks))
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n; i++)
 		sorted[i] = &s->points[i];
@@ -96,7 +96,10 @@ static int curves_of(const struct page_sweep *s, struct curves *c)
 			c->names[c->n] = line_name(sorted[i]);
 			line = c->n++;
 		}
-		if (c->ticks) {
+		if (s->axis && c->ticks) {
+			c->ticks[i].at = sorted[i]->x;
+			snprintf(c->ticks[i].text, sizeof(c->ticks[i].text), "%g", sorted[i]->x);
+		} else if (c->ticks) {
 			c->ticks[i].at = (double)i + 1;
 			snprintf(c->ticks[i].text, sizeof(c->ticks[i].text), "%s",
 				 short_name(sorted[i]));
@@ -159,38 +162,53 @@ int sweep_page_draw(const struct page_sweep *s, enum svg_place place, FILE *to)
 	return 0;
 }
 
-/* Of the first curve: what of the iteration is exposed, and what was injected. */
+/* Exposed time of each curve; of a single one also what was injected. */
 static int draw_parts(const struct page_sweep *s, FILE *to)
 {
 	CLEANUP(curves_deinit) struct curves c = {0};
+	struct chart_series series[LINES_MAX + 1];
 	int r = curves_of(s, &c);
+	bool is_one = c.n == 1;
 
 	if (r < 0 || c.n == 0)
 		return r;
-	const struct chart_series series[] = {
-		{.name = "exposed",
-		 .role = SVG_EXPOSED,
-		 .look = look(s),
-		 .n = c.n_points[0],
-		 .x = column(s, &c, 0, X),
-		 .y = column(s, &c, 0, EXPOSED)},
-		{.name = "injected",
-		 .role = SVG_INJECTED,
-		 .look = look(s) | CHART_DASHED,
-		 .n = c.n_points[0],
-		 .x = column(s, &c, 0, X),
-		 .y = column(s, &c, 0, INJECTED)},
-	};
-
-	svg_begin(to, SVG_IN_PAGE, WIDTH, HEIGHT, "exposed and injected time over the setting");
-	draw_chart(s, &c, series, 2, WIDTH, HEIGHT, to);
+	for (size_t i = 0; i < c.n; i++)
+		series[i] = (struct chart_series){.name = is_one          ? "exposed"
+							  : c.names[i][0] ? c.names[i]
+									  : NULL,
+						  .role = is_one ? SVG_EXPOSED : SVG_SERIES_1 + i,
+						  .look = look(s),
+						  .n = c.n_points[i],
+						  .x = column(s, &c, i, X),
+						  .y = column(s, &c, i, EXPOSED)};
+	series[c.n] = (struct chart_series){.name = "injected",
+					    .role = SVG_INJECTED,
+					    .look = look(s) | CHART_DASHED,
+					    .n = c.n_points[0],
+					    .x = column(s, &c, 0, X),
+					    .y = column(s, &c, 0, INJECTED)};
+	svg_begin(to, SVG_IN_PAGE, WIDTH, HEIGHT, "exposed time over the setting");
+	draw_chart(s, &c, series, c.n + is_one, WIDTH, HEIGHT, to);
 	svg_end(to);
 	return 0;
+}
+
+/* "delay 5ms (nodes 8)": the axis without its unit, the setting, the curve. */
+static char *in_words(const struct page_sweep *s, const struct page_point *p, char *buf,
+		      size_t size)
+{
+	bool has_name = !s->axis || strchr(p->setting, '=') || !strcmp(p->setting, "none");
+
+	snprintf(buf, size, "%.*s%s%s%s%s%s", has_name ? 0 : (int)strcspn(s->axis, "("),
+		 has_name ? "" : s->axis, has_name || strchr(s->axis, '(') ? "" : " ", p->setting,
+		 p->line ? " (" : "", line_name(p), p->line ? ")" : "");
+	return buf;
 }
 
 static void write_answer(const struct page_sweep *s, struct doc *d)
 {
 	const struct page_point *least = NULL, *most = NULL;
+	char text[2][256];
 
 	for (size_t i = 0; i < s->n; i++) {
 		const struct page_point *p = &s->points[i];
@@ -203,7 +221,8 @@ static void write_answer(const struct page_sweep *s, struct doc *d)
 	if (!least || least == most)
 		return;
 	doc_text(d, "An iteration takes %.3f ms at %s, and %.3f ms at %s: %.2f times as long.",
-		 least->ms, least->setting, most->ms, most->setting, most->ms / least->ms);
+		 least->ms, in_words(s, least, text[0], sizeof(text[0])), most->ms,
+		 in_words(s, most, text[1], sizeof(text[1])), most->ms / least->ms);
 }
 
 static struct doc_cell ms_cell(double ms, size_t point, const char *key, char (*text)[64])
@@ -220,9 +239,12 @@ static void write_table(const struct page_sweep *s, struct doc *d)
 {
 	static const char *const heads[] = {"setting",      "iteration, ms", "from",
 					    "to",           "exposed, ms",   "injected, ms",
-					    "modelled, ms", "run",           "warnings"};
+					    "modelled, ms", "warnings",      "run"};
+	bool has_runs = false;
 
-	doc_table_begin(d, "lrrrrrrlr", heads);
+	for (size_t i = 0; i < s->n; i++)
+		has_runs |= s->points[i].run != NULL;
+	doc_table_begin(d, has_runs ? "lrrrrrrrl" : "lrrrrrrr", heads);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct page_point *p = &s->points[i];
 		char text[6][2][64], setting[256], warnings[16];
@@ -237,8 +259,8 @@ static void write_table(const struct page_sweep *s, struct doc *d)
 					       ms_cell(p->exposed_ms, i, "exposed_ms", text[3]),
 					       ms_cell(p->injected_ms, i, "injected_ms", text[4]),
 					       ms_cell(p->modelled_ms, i, "modelled_ms", text[5]),
-					       {.text = p->run ? p->run : ""},
-					       {.text = warnings}});
+					       {.text = warnings},
+					       {.text = p->run ? p->run : ""}});
 	}
 	doc_table_end(d);
 	doc_text(d, "From, to: %s.", s->band);
@@ -257,7 +279,8 @@ int sweep_page_write(const struct page_sweep *s, struct doc *d)
 		doc_picture_end(d);
 	}
 	if (r == 0 &&
-	    doc_picture_begin(d, "Of it: what computation waits, and what was injected", false)) {
+	    doc_picture_begin(d, "Of it: exposed communication, what computation waits for",
+			      false)) {
 		r = draw_parts(s, d->to);
 		doc_picture_end(d);
 	}
