@@ -1,6 +1,7 @@
 /* nbox retime: the run as it would have been on another cluster, from its record. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -14,53 +15,83 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox retime RUN [--nodes N] [--preset P | --fabric F] [--what-if W]... [--out DIR] [--json FILE]\n\n"
+		"usage: nbox retime RUN [--nodes N] [--preset P | --fabric F] [--what-if W]... [--with RUN2]... [--out DIR] [--json FILE]\n\n"
 		"What the run RUN (a results directory, or its name) would have been on another cluster, from its record: the real\n"
 		"ranks compute as they did, ops take as long as they would there. Options are those of nbox run; what is not given\n"
 		"is as it was in the run, a list that is given takes the place of the run's. --what-if none: without any.\n"
+		"--with RUN2, again and again: runs of the same job with other real ranks (--real, --as-node), such as the stages of a\n"
+		"pipeline, one after the other on one machine; all of them are played together.\n"
 		"--out DIR keeps the result as the results of a run, for nbox report, compare and the like.\n");
 	return code;
 }
 
 struct args {
-	const char *word, *json, *out;
-	struct recorded *run;
-	struct config *config;
-	bool has_run;
+	const char *json, *out;
+	const char **runs; /* owned list: RUN, then those of --with */
+	size_t n_runs;
+	struct option_word *options; /* owned list; of the configuration */
+	size_t n_options;
+	struct recorded run;
+	struct config *config; /* NULL: not yet */
 };
 
+static void args_deinit(struct args *a)
+{
+	free(a->runs);
+	free(a->options);
+	recorded_deinit(&a->run);
+	config_free(a->config);
+}
+
 /* Return: 0; 1: help was given; negative errno with the sentence. */
-static int parse(int argc, char **argv, struct args *a, struct err *err)
+static int take_words(int argc, char **argv, struct args *a, struct err *err)
 {
 	struct option_word w;
 	int r = 0;
 
-	for (int i = 1; i < argc && r == 0;) {
+	a->runs = calloc((size_t)argc + 1, sizeof(*a->runs));
+	a->options = calloc((size_t)argc + 1, sizeof(*a->options));
+	if (!a->runs || !a->options)
+		return err_set(err, ENOMEM, "out of memory");
+	a->n_runs = 1;
+	for (int i = 1; i < argc;) {
 		r = option_take(COMMAND_RETIME, argc, argv, &i, &w, err);
-		if (r == OPTION_NONE && a->word)
-			return err_set(err, EINVAL, "one run at a time: '%s' and '%s'", a->word,
-				       argv[i]);
-		if (r == 0 && w.id == FLAG_HELP)
+		if (r < 0)
+			return r;
+		if (r == OPTION_NONE && a->runs[0])
+			return err_set(
+				err, EINVAL,
+				"one run at a time: '%s' and '%s'; --with for runs of the same "
+				"job with other real ranks",
+				a->runs[0], argv[i]);
+		if (r == OPTION_NONE)
+			a->runs[0] = argv[i++];
+		else if (w.id == FLAG_HELP)
 			return usage(stdout, 1);
-		if (r == OPTION_NONE) {
-			a->word = argv[i++];
-			r = recorded_load(a->word, a->run, err);
-			a->has_run = r == 0;
-			r = r == 0 ? recorded_config(a->run, &a->config, err) : r;
-		} else if (r == 0 && !a->word) {
-			r = err_set(err, EINVAL, "%s: the run comes first: nbox retime RUN %s ...",
-				    w.name, w.name);
-		} else if (r == 0 && w.id == FLAG_JSON) {
+		else if (w.id == FLAG_WITH)
+			a->runs[a->n_runs++] = w.value;
+		else if (w.id == FLAG_JSON)
 			a->json = w.value;
-		} else if (r == 0 && w.id == CONFIG_OUT) {
+		else if (w.id == CONFIG_OUT)
 			a->out = w.value;
-		} else if (r == 0) {
-			r = config_take(a->config, &w, err);
-		}
+		else
+			a->options[a->n_options++] = w;
 	}
-	if (r == 0 && !a->word)
-		return err_set(err, EINVAL, "which run? nbox list has their names");
-	return r;
+	return a->runs[0] ? 0 : err_set(err, EINVAL, "which run? nbox list has their names");
+}
+
+/* Return: as above. */
+static int parse(int argc, char **argv, struct args *a, struct err *err)
+{
+	int r = take_words(argc, argv, a, err);
+
+	if (r == 0)
+		r = recorded_load_all(a->runs, a->n_runs, &a->run, err);
+	if (r == 0)
+		r = recorded_config(&a->run, &a->config, err);
+	for (size_t i = 0; i < a->n_options && r == 0; i++)
+		r = config_take(a->config, &a->options[i], err);
+	return r == 0 ? config_finish(a->config, err) : r;
 }
 
 /* *ret_met: the run is as expected. */
@@ -68,7 +99,7 @@ static int play(const struct args *a, int argc, char **argv, bool *ret_met, stru
 {
 	CLEANUP(retimed_deinit) struct retimed t = {.rec = {.n_ops = 0}};
 	char path[PATH_MAX];
-	int r = retime(a->run, a->config, &t, err);
+	int r = retime(&a->run, a->config, &t, err);
 
 	*ret_met = r == 0 && report_is_met(&t.report);
 	if (r == 0 && a->out)
@@ -88,19 +119,15 @@ static int play(const struct args *a, int argc, char **argv, bool *ret_met, stru
 
 int cmd_retime(int argc, char **argv)
 {
-	CLEANUP(recorded_deinit) struct recorded run = {.graph = {.n = 0}};
-	struct args a = {.run = &run};
+	CLEANUP(args_deinit) struct args a = {.n_runs = 0};
 	struct err err = {""};
 	int r = parse(argc, argv, &a, &err), exit_code = 2;
 	bool is_met = true;
 
-	if (r == 0)
-		r = config_finish(a.config, &err);
 	if (r == 0) {
 		exit_code = 1;
 		r = play(&a, argc, argv, &is_met, &err);
 	}
-	config_free(a.config);
 	if (r < 0)
 		fprintf(stderr, "nbox retime: %s\n", err.text[0] ? err.text : strerror(-r));
 	if (r == 0 && !is_met)

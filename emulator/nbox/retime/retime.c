@@ -2,9 +2,11 @@
 #include "nbox/retime/retime.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bitmap.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "engine/record-write.h"
@@ -16,37 +18,95 @@
 #include "nbox/report/summary.h"
 #include "nbox/run/results.h"
 
-int recorded_load(const char *word, struct recorded *ret, struct err *err)
+/* A run with its folder, and with ops. */
+static int load(const char *word, struct loaded_run *ret, struct err *err)
 {
-	struct recorded r = {.run = {.info = {.exit_code = -1}}};
-	struct paths paths;
-	int e = paths_find(&paths, PATHS_MODELS, err);
+	int e = run_load(word, ret, err);
 
-	if (e == 0)
-		e = run_load(word, &r.run, err);
-	if (e == 0 && !r.run.dir[0])
+	if (e == 0 && !ret->dir[0])
 		e = err_set(
 			err, EINVAL,
 			"%s: without its folder, where config.yaml is, nobody knows how the run was",
 			word);
-	if (e == 0 && r.run.rec.n_ops == 0)
+	if (e == 0 && ret->rec.n_ops == 0)
 		e = err_set(err, ENODATA, "%s: the run has no op", word);
+	return e;
+}
+
+/* Return: 0; negative errno with the sentence. */
+static int merge(struct recorded *r, struct err *err)
+{
+	CLEANUP(freep) const struct record **recs = calloc(r->n_others + 1, sizeof(*recs));
+
+	if (!recs)
+		return err_set(err, ENOMEM, "out of memory");
+	recs[0] = &r->run.rec;
+	for (size_t i = 0; i < r->n_others; i++)
+		recs[i + 1] = &r->others[i].rec;
+	return merge_records(recs, r->n_others + 1, &r->merged, err);
+}
+
+int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err)
+{
+	struct paths paths;
+	int e = paths_find(&paths, PATHS_MODELS, err);
+
+	*ret = (struct recorded){.others = calloc(n, sizeof(*ret->others))};
+	if (e == 0 && !ret->others)
+		e = err_set(err, ENOMEM, "out of memory");
 	if (e == 0)
-		e = rows_graph_make(&r.run.rec, &r.graph, err);
-	if (e < 0) {
-		loaded_run_deinit(&r.run);
-		return e;
-	}
-	snprintf(r.models, sizeof(r.models), "%s", paths.models);
-	*ret = r;
-	ret->graph.rec = &ret->run.rec;
-	return 0;
+		e = load(words[0], &ret->run, err);
+	for (; e == 0 && ret->n_others + 1 < n; ret->n_others++)
+		e = load(words[ret->n_others + 1], &ret->others[ret->n_others], err);
+	if (e == 0 && ret->n_others)
+		e = merge(ret, err);
+	if (e == 0)
+		e = rows_graph_make(ret->n_others ? &ret->merged : &ret->run.rec, &ret->graph, err);
+	if (e < 0)
+		recorded_deinit(ret);
+	else
+		snprintf(ret->models, sizeof(ret->models), "%s", paths.models);
+	return e;
+}
+
+int recorded_load(const char *word, struct recorded *ret, struct err *err)
+{
+	return recorded_load_all(&word, 1, ret, err);
 }
 
 void recorded_deinit(struct recorded *r)
 {
 	rows_graph_deinit(&r->graph);
+	record_deinit(&r->merged);
+	for (size_t i = 0; i < r->n_others; i++)
+		loaded_run_deinit(&r->others[i]);
+	free(r->others);
 	loaded_run_deinit(&r->run);
+	*r = (struct recorded){.graph = {.n = 0}};
+}
+
+/* The real ranks of all runs: "0,1,2". Return: 0; -ENOMEM. */
+static int set_real(const struct recorded *r, struct config *c)
+{
+	CLEANUP(bitmap_deinit) struct bitmap is_real = {0};
+	CLEANUP(freep) char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f || bitmap_init(&is_real, r->merged.header.world_size) < 0) {
+		if (f)
+			fclose(f);
+		return -ENOMEM;
+	}
+	for (uint64_t i = 0; i < r->merged.n_comms; i++)
+		for (uint32_t k = 0; k < r->merged.comms[i].n_real; k++)
+			bitmap_set(&is_real, r->merged.comms[i].real[k].world_rank);
+	for (uint32_t i = 0, n = 0; i < r->merged.header.world_size; i++)
+		if (bitmap_test(&is_real, i))
+			fprintf(f, "%s%u", n++ ? "," : "", i);
+	if (fclose(f) != 0)
+		return -ENOMEM;
+	return config_set(c, CONFIG_REAL, SOURCE_FLAG, text);
 }
 
 int recorded_config(const struct recorded *r, struct config **ret, struct err *err)
@@ -59,6 +119,8 @@ int recorded_config(const struct recorded *r, struct config **ret, struct err *e
 		return err_set(err, ENOMEM, "out of memory");
 	snprintf(path, sizeof(path), "%s/config.yaml", r->run.dir);
 	e = config_file(c, path, err);
+	if (e == 0 && r->n_others && set_real(r, c) < 0)
+		e = err_set(err, ENOMEM, "out of memory");
 	if (e < 0)
 		config_free(c);
 	else

@@ -4,18 +4,25 @@
 
 #include "config/config.h"
 #include "nbox/report/load.h"
+#include "replay/merge.h"
 #include "replay/replay.h"
 
 /* Loaded once. Several processes may play it at the same time, each forked from the one that loaded
  * it. */
 struct recorded {
 	struct loaded_run run;
+	struct loaded_run *others; /* owned; of the same job, with other real ranks */
+	size_t n_others;
+	struct record merged; /* of all, where there are others */
 	struct rows_graph graph;
 	char models[PATH_MAX];
 };
 
 /* @word: as run_load() has it. Return: 0; negative errno with the sentence. */
 int recorded_load(const char *word, struct recorded *ret, struct err *err);
+/* The same of @n runs of one job, each with other real ranks (replay/merge.h). The first one's
+ * options count. */
+int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err);
 void recorded_deinit(struct recorded *r);
 /* The run's own options, where @ret takes flags in their place before config_finish(). Return: as
  * above. */

@@ -40,6 +40,7 @@ class Row:
     oversubscription: float = 1
     nics: int = 0  # of a host, where its GPUs share them
     shares: bool = False  # ops that are under way at once share cables
+    recorded: tuple = ()  # runs under nbox that the row is re-timed from, too: hosts of the world, and the rank that is real
     chunk_mib: int = 1  # of host NCCL's buffer; a tree's steps are half of it
 
     @property
@@ -76,6 +77,8 @@ def jittered(name, program, percent, base):
                base=base, iterations=40)
 
 
+FROM_TWO = ((2, 0),)
+
 ROWS = [
     # DDP: 4 MiB of gradients, about as long in the network as in the backward pass
     *(Row("four", f"ddp {'tree' if tree else 'ring'} {bucket}", f"ddp-{bucket}", tree=tree)
@@ -85,7 +88,7 @@ ROWS = [
     Row("four", "ddp 2 hosts", "ddp-2M", hosts=2, real_hosts=(1,)),
     Row("four", "fsdp", "fsdp"),
     Row("four", "hsdp", "hsdp"),
-    Row("four", "pipeline", "pipeline", real_hosts=(1, 2, 4)),
+    Row("four", "pipeline", "pipeline", real_hosts=(1, 2, 4), recorded=tuple((4, stage) for stage in range(4))),
     Row("four", "pipeline x dp", "pipeline-dp", stages=(0, 2)),
     Row("four", "moe", "moe"),
     Row("four", "large layer first", "large-first"),
@@ -129,13 +132,13 @@ ROWS = [
     Row("slow cable", "slow cable in the fabric", "ddp-512K", cables={"node3.nic0": 0.5}),
     Row("slow cable", "slow cable in the fabric, long ops", "long", cables={"node3.nic0": 0.5}, iterations=5),
     Row("latency", "latency 1 ms", "ddp-512K"),
-    Row("many", "ddp 8 hosts", "cluster", hosts=8),
+    Row("many", "ddp 8 hosts", "cluster", hosts=8, recorded=FROM_TWO),
     Row("many", "ddp tree 8 hosts", "cluster", hosts=8, tree=True),  # deep enough that children share ports on two levels
     Row("many", "ddp tree 8 hosts, long chunks", "long", hosts=8, tree=True, chunk_mib=8, iterations=3),
-    Row("many", "fsdp 8 hosts", "cluster-fsdp", hosts=8),
-    Row("many", "ddp 16 hosts", "cluster", hosts=16),
+    Row("many", "fsdp 8 hosts", "cluster-fsdp", hosts=8, recorded=FROM_TWO),
+    Row("many", "ddp 16 hosts", "cluster", hosts=16, recorded=FROM_TWO),
     Row("many", "hsdp 16 hosts", "cluster-hsdp", hosts=16),
-    slow("many", "straggler 1.5, 16 hosts", "cluster", [9], 1.5, hosts=16, base="ddp 16 hosts"),
+    slow("many", "straggler 1.5, 16 hosts", "cluster", [9], 1.5, hosts=16, base="ddp 16 hosts", recorded=FROM_TWO),
     Row("many", "ddp 32 hosts", "cluster-32", hosts=32),
     Row("leaves", "ring across leaves", "cluster", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),
     Row("leaves", "oversubscription", "moe", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),

@@ -72,7 +72,7 @@ class Table:
         show_head(self.columns)
 
     def add(self, row, runs, facts):
-        for k in sorted(k for k in runs if k > 0):
+        for k in (k for k in runs if k != 0):
             self._add({**facts_of(row, facts), **figures(row, runs, k, facts)})
 
     def add_nothing(self, row, facts, why):
