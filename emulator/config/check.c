@@ -11,6 +11,7 @@
 #include "config/check-link.h"
 #include "config/convert.h"
 #include "config/did-you-mean.h"
+#include "config/rack-nodes.h"
 #include "config/spec.h"
 #include "schedule/schedule.h"
 #include "wire/wire.h"
@@ -309,6 +310,27 @@ static int check_expects(struct config *c, struct err *err)
 
 /* --- the rest ------------------------------------------------------------- */
 
+/* Of what-ifs that name ranks: racks become nodes. */
+static int name_nodes(struct config *c, struct err *err)
+{
+	struct config_value *v = &c->values[CONFIG_WHAT_IF];
+
+	for (size_t i = 0; i < v->n_items; i++) {
+		struct err why;
+		char *text;
+
+		if (link_change_is_one(v->items[i].text))
+			continue;
+		if (rack_nodes(v->items[i].text, c->fabric, &text, &why) < 0)
+			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
+		if (!text)
+			continue;
+		free(v->items[i].text);
+		v->items[i].text = text;
+	}
+	return 0;
+}
+
 static int check_model(struct config *c, struct err *err)
 {
 	const struct config_value *v = &c->values[CONFIG_WHAT_IF];
@@ -327,6 +349,8 @@ static int check_model(struct config *c, struct err *err)
 	c->link_changes = calloc(v->n_items + 1, sizeof(*c->link_changes));
 	if (!c->what_ifs || !c->failures || !c->link_changes)
 		return err_set(err, ENOMEM, "out of memory");
+	if (name_nodes(c, err) < 0)
+		return -EINVAL;
 	for (size_t i = 0; i < v->n_items; i++) {
 		const char *text = v->items[i].text;
 		bool is_failure = failure_is_one(text), is_link = link_change_is_one(text);

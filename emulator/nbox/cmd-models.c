@@ -75,7 +75,7 @@ static void print_scope(void)
 	     "      op=<kinds>             on these ops alone: allreduce+broadcast (default all)\n"
 	     "      bytes=<from-to>        on ops of that size alone: 1MiB-64MiB, 1MiB- (default any)\n"
 	     "      communicator=<which>   on ops of: world, an axis of the layout, a number of the record (default any)\n"
-	     "      rank=<ranks>, node=<nodes>  of these ranks alone (default all)");
+	     "      rank=<ranks>, node=<nodes>, rack=<leaves>  of these ranks alone (default all)");
 }
 
 static void print_own(struct listing *l)

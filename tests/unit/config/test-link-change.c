@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "cmocka-all.h"
 #include "config/link-change.h"
+#include "config/rack-nodes.h"
 #include "fabric/fabric.h"
 
 static struct link_change parsed(const char *text, const struct fabric *f)
@@ -93,6 +94,36 @@ static void links_are_named_by_name_node_rail_and_rack(void **state)
 	fabric_free(f);
 }
 
+static void assert_nodes(const struct fabric *f, const char *text, const char *want)
+{
+	struct err err = {""};
+	char *got;
+
+	if (rack_nodes(text, f, &got, &err) < 0)
+		fail_msg("%s", err.text);
+	if (want)
+		assert_string_equal(got, want);
+	else
+		assert_null(got);
+	free(got);
+}
+
+/* Leaves 8 to 15 are of nodes 4 to 7, one a rail. */
+static void a_rack_of_ranks_is_its_nodes(void **state)
+{
+	struct fabric *f = fabric_of("dgx-h100", FABRIC_RAIL, 10);
+
+	(void)state;
+	assert_nodes(f, "slow:rack=9,compute=2", "slow:node=4-7,compute=2");
+	assert_nodes(f, "fail:time=1s,rack=9-10+0+16", "fail:time=1s,node=0-3+4-7+8-9");
+	assert_nodes(f, "add:delay=1ms", NULL);
+	assert_nodes(f, "track=1", NULL);
+	fabric_free(f);
+	f = fabric_of("dgx-h100", FABRIC_FAT_TREE, 9);
+	assert_nodes(f, "hang:rack=2,for=1s", "hang:node=8,for=1s");
+	fabric_free(f);
+}
+
 static void assert_change(const char *text, double lost, double from_ns, double until_ns)
 {
 	struct fabric *f = fabric_of("dgx-h100", FABRIC_RAIL, 8);
@@ -122,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_are_named_by_name_node_rail_and_rack),
+		cmocka_unit_test(a_rack_of_ranks_is_its_nodes),
 		cmocka_unit_test(a_change_says_what_is_lost_and_when),
 	};
 
