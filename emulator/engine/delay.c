@@ -591,7 +591,7 @@ int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double 
 		double new_ns = ns;
 		int r;
 
-		if (!works_on_segments(in) || !delay_scope_has_rank(in, rank))
+		if (!works_on_segments(in) || (in->is_for_ranks && !delay_scope_has_rank(in, rank)))
 			continue;
 		seg.from_ns = -INFINITY;
 		seg.until_ns = INFINITY;

@@ -147,13 +147,17 @@ static const uint32_t *first_of_op(const struct failure *what, const struct op *
 
 static void hold(struct failures *f, struct failure_state *state, struct op *op, uint32_t rank)
 {
+	char name[OP_NAME_MAX];
+
 	op->held = state->what->text;
 	if (state->has_held)
 		return;
 	state->has_held = true;
-	notes_say(f->comms->notes, "nboxd",
-		  "what-if %s: op %llu of communicator %u never completes: world rank %u %s",
-		  state->what->text, wire_seq_number(op->key.seq), op->comm->number, rank,
+	notes_say(f->comms->notes, "nboxd", "what-if %s: %s never completes: world rank %u %s",
+		  state->what->text,
+		  op_name(op->key.seq, op_first_arrived(op)->member->rank, op->comm->number, name,
+			  sizeof(name)),
+		  rank,
 		  state->what->how == FAILURE_SILENT ? "is gone, and nobody says so"
 						     : "calls another op there");
 }
