@@ -286,6 +286,8 @@ static int check_steps(struct config *c, struct err *err)
 	if (config_text(c, CONFIG_STEPS) &&
 	    step_rule_parse(config_text(c, CONFIG_STEPS), &c->steps, &why) < 0)
 		return value_refuse(c, CONFIG_STEPS, 0, err, "%s", why.text);
+	if (data_for_check_axes(c->steps.target.communicator, c->layouts, c->n_layouts, &why) < 0)
+		return value_refuse(c, CONFIG_STEPS, 0, err, "%s", why.text);
 	return 0;
 }
 

@@ -76,6 +76,21 @@ static bool are_all_axes(const char *text, const struct layout *layouts, size_t 
 	return false;
 }
 
+int data_for_check_axes(const char *text, const struct layout *layouts, size_t n_layouts,
+			struct err *err)
+{
+	const char *names[NAMES_MAX];
+	char near[96];
+
+	if (text[strspn(text, "0123456789")] == '\0' || are_axes(text, layouts, n_layouts))
+		return 0;
+	did_you_mean(text, names, list_names(layouts, n_layouts, names), near, sizeof(near));
+	return err_set(err, EINVAL, "communicator=%.64s is no axis of the declared layout%s", text,
+		       near[0]          ? near
+		       : n_layouts == 0 ? " (there is none: --layout), nor world or a number"
+					: ", nor world or a number");
+}
+
 int data_for_parse(const char *text, const struct layout *layouts, size_t n_layouts,
 		   struct data_for *ret, struct err *err)
 {

@@ -27,6 +27,10 @@ struct data_for {
 /* Return: 0; -EINVAL with the sentence. */
 int data_for_parse(const char *text, const struct layout *layouts, size_t n_layouts,
 		   struct data_for *ret, struct err *err);
+/* Is @text "world", the number of a communicator, or axes of the layouts joined by '+'? Return: 0;
+ * -EINVAL with the sentence. */
+int data_for_check_axes(const char *text, const struct layout *layouts, size_t n_layouts,
+			struct err *err);
 /* The policies of a communicator along @axes ("dp", "tp+pp" or ""), by kind. */
 void data_for_resolve(const struct data_for *list, size_t n, uint32_t data, const char *axes,
 		      bool is_world, uint8_t ret[COLL_KINDS]);

@@ -174,6 +174,18 @@ static int need_steps(const struct config *c, const struct delay_chain *d, struc
 				    CONFIG_NEEDS_STEPS, c->what_ifs[i]);
 }
 
+static int check_communicators(const struct config *c, const struct delay_chain *d, struct err *err)
+{
+	struct err why;
+
+	for (size_t i = 0; i < c->n_what_ifs; i++)
+		if (data_for_check_axes(delay_communicator(d, i), c->layouts, c->n_layouts, &why) <
+		    0)
+			return value_refuse(c, CONFIG_WHAT_IF, item_of(c, c->what_ifs[i]), err,
+					    "'%.200s': %s", c->what_ifs[i], why.text);
+	return 0;
+}
+
 int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,
 	       struct err *err)
 {
@@ -187,6 +199,8 @@ int open_model(const struct config *c, const char *const *dirs, struct delay_cha
 		r = pin(c, chain, err);
 	if (r == 0)
 		r = need_steps(c, chain, err);
+	if (r == 0)
+		r = check_communicators(c, chain, err);
 	if (r < 0)
 		delay_free(chain);
 	else

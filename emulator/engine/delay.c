@@ -465,6 +465,11 @@ long delay_in_steps(const struct delay_chain *d)
 	return -1;
 }
 
+const char *delay_communicator(const struct delay_chain *d, size_t i)
+{
+	return d->items[i + 1].target.communicator;
+}
+
 uint64_t delay_n_used(const struct delay_chain *d, size_t i)
 {
 	return d->items[i + 1].n_used;

@@ -94,6 +94,8 @@ bool delay_has_when(const struct delay_chain *d); /* a what-if does not hold at 
 						   * for some communicators */
 /* The first what-if that counts in steps, by its place in delay_open()'s list; -1: none. */
 long delay_in_steps(const struct delay_chain *d);
+/* The communicators that the i-th what-if is for; "": all. */
+const char *delay_communicator(const struct delay_chain *d, size_t i);
 /* The i-th of those that delay_open() was given: answers that it had a part in. */
 uint64_t delay_n_used(const struct delay_chain *d, size_t i);
 /* All decorators' extras, applied in order. */
