@@ -1,0 +1,30 @@
+/* What the command lines of nbox sweep and nbox plan have in common: a run, points, a folder. */
+#pragma once
+
+#include "nbox/sweep/point.h"
+
+struct sweep_command {
+	struct sweep sweep;
+	struct recorded run; /* of sweep.run */
+	struct values words; /* what makes the same sweep elsewhere */
+	char run_dir[PATH_MAX], dir[PATH_MAX];
+	const char *json, *out;
+	unsigned n_jobs; /* 0: as many as processors */
+	bool is_live;
+};
+
+/* The run, as the user names it. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+int sweep_command_run(struct sweep_command *c, const char *word, struct err *err);
+/* An option of a run, or a flag of both commands. Return: 0; negative errno with the sentence. */
+int sweep_command_take(struct sweep_command *c, const struct option_word *w, struct err *err);
+/* What is missing, or does not go together. Return: 0; -EINVAL with the sentence. */
+int sweep_command_check(const struct sweep_command *c, struct err *err);
+/* Loads the run, and sees that one point at least is right. Return: 0; negative errno with the
+ * sentence. */
+int sweep_command_load(struct sweep_command *c, struct err *err);
+/* The folder: new, empty, or of the same run; @is_told: with the command line. Return: as above. */
+int sweep_command_prepare(struct sweep_command *c, bool is_told, int argc, char **argv,
+			  struct err *err);
+/* All points that are not complete. Return: 0, also where some fail; as above. */
+int sweep_command_play(const struct sweep_command *c, struct err *err);
+void sweep_command_deinit(struct sweep_command *c);
