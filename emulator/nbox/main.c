@@ -21,6 +21,8 @@ static const struct {
 	{"retime", cmd_retime, "a recorded run, as it would have been on another cluster"},
 	{"sweep", cmd_sweep, "a recorded run on many clusters: a table, curves, a page"},
 	{"why", cmd_why, "where the time of a run goes, whom it waited for, what could be won"},
+	{"plan", cmd_plan,
+	 "which cluster for a recorded run: rate, scaling, price, the cheapest for a goal"},
 	{"record", cmd_record, "every row of a run's record, as text or JSON"},
 	{"list", cmd_list, "the runs that have left results, a line each"},
 	{"compare", cmd_compare, "two runs side by side: what was asked for, what came out"},

@@ -198,11 +198,24 @@ static void take_summary(json_t *o, struct point_result *ret)
 	json_t *steps = json_object_get(o, "steps"), *ms = json_object_get(steps, "ms");
 	json_t *warnings = json_object_get(o, "warnings");
 	const char *first = json_string_value(json_array_get(warnings, 0));
-	json_t *expected;
+	json_t *expected, *kind;
+	double most = -1;
 	size_t i;
 
 	json_array_foreach(json_object_get(o, "expected"), i, expected) ret->is_unmet |=
 		!json_is_true(json_object_get(expected, "met"));
+	json_array_foreach(json_object_get(o, "ops_by_kind"), i, kind)
+	{
+		const char *name = json_string_value(json_object_get(kind, "op"));
+
+		if (number_of(kind, "modelled_ms") > most) {
+			most = number_of(kind, "modelled_ms");
+			snprintf(ret->top_op, sizeof(ret->top_op), "%s", name ? name : "?");
+			plain_text(ret->top_op);
+		}
+	}
+	ret->world = (unsigned)json_integer_value(json_object_get(o, "world_size"));
+	ret->nodes = (unsigned)json_integer_value(json_object_get(o, "nodes"));
 	ret->has_steps = json_is_object(ms);
 	ret->p25 = number_of(ms, "p25");
 	ret->p50 = number_of(ms, "p50");

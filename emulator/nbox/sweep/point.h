@@ -26,6 +26,8 @@ struct point_result {
 	char why[512];            /* it failed */
 	bool has_steps, is_unmet; /* not as --expect says */
 	double p25, p50, p75, p95, mean, exposed, injected, modelled;
+	unsigned world, nodes;
+	char top_op[32]; /* the kind whose ops take longest in all, by the model */
 	unsigned n_warnings;
 	char warning[512]; /* the first */
 };

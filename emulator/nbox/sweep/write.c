@@ -96,32 +96,52 @@ static void print_warnings(const struct sweep_results *r, FILE *to)
 	}
 }
 
-void sweep_print(const struct sweep_results *r, FILE *to)
+void sweep_print_heads(const struct sweep_results *r, FILE *to)
 {
 	const struct grid *g = &r->sweep->grid;
-	bool has_knee = false;
 
 	for (size_t i = 0; i < g->n_axes; i++)
 		if (is_column(g, i))
 			fprintf(to, "%*s  ", axis_width(g, i), g->axes[i].name);
+}
+
+void sweep_print_setting(const struct sweep_results *r, size_t point, FILE *to)
+{
+	const struct grid *g = &r->sweep->grid;
+
+	for (size_t i = 0; i < g->n_axes; i++)
+		if (is_column(g, i))
+			fprintf(to, "%*.60s  ", axis_width(g, i), grid_value(g, point, i));
+}
+
+void sweep_print_notes(const struct sweep_results *r, FILE *to)
+{
+	size_t n = r->sweep->grid.n_points;
+
+	print_warnings(r, to);
+	if (r->n_unmet)
+		fprintf(to, "   not as expected  %zu of %zu points\n", r->n_unmet, n);
+	if (r->n_failed)
+		fprintf(to, "   failed         %zu of %zu points\n", r->n_failed, n);
+}
+
+void sweep_print(const struct sweep_results *r, FILE *to)
+{
+	bool has_knee = false;
+
+	sweep_print_heads(r, to);
 	fprintf(to, "%10s %10s %10s %10s %10s\n", "step, ms", "mean", "exposed", "injected",
 		"modelled");
-	for (size_t p = 0; p < g->n_points; p++) {
-		for (size_t i = 0; i < g->n_axes; i++)
-			if (is_column(g, i))
-				fprintf(to, "%*.60s  ", axis_width(g, i), grid_value(g, p, i));
+	for (size_t p = 0; p < r->sweep->grid.n_points; p++) {
+		sweep_print_setting(r, p, to);
 		print_figures(&r->list[p], r->is_knee[p], to);
 		has_knee |= r->is_knee[p];
 	}
 	if (has_knee)
 		fprintf(to,
 			"   knee           from there on %s tells; before it, computation hides what it adds\n",
-			g->axes[r->x_axis].name);
-	print_warnings(r, to);
-	if (r->n_unmet)
-		fprintf(to, "   not as expected  %zu of %zu points\n", r->n_unmet, g->n_points);
-	if (r->n_failed)
-		fprintf(to, "   failed         %zu of %zu points\n", r->n_failed, g->n_points);
+			r->sweep->grid.axes[r->x_axis].name);
+	sweep_print_notes(r, to);
 	fprintf(to, "   results        %s: sweep.csv, sweep.json, sweep.html, sweep.svg, points/\n",
 		r->sweep->dir);
 }
@@ -136,20 +156,38 @@ static void print_field(const char *text, FILE *to)
 	fputc('"', to);
 }
 
+void sweep_csv_heads(const struct sweep_results *r, FILE *to)
+{
+	const struct grid *g = &r->sweep->grid;
+
+	for (size_t i = 0; i < g->n_axes; i++) {
+		print_field(g->axes[i].name, to);
+		fputc(',', to);
+	}
+}
+
+void sweep_csv_setting(const struct sweep_results *r, size_t point, FILE *to)
+{
+	const struct grid *g = &r->sweep->grid;
+
+	for (size_t i = 0; i < g->n_axes; i++) {
+		print_field(grid_value(g, point, i), to);
+		fputc(',', to);
+	}
+}
+
 static void print_csv(const struct sweep_results *r, FILE *to)
 {
 	const struct grid *g = &r->sweep->grid;
 	char dir[PATH_MAX];
 
-	for (size_t i = 0; i < g->n_axes; i++)
-		print_field(g->axes[i].name, to), fputc(',', to);
+	sweep_csv_heads(r, to);
 	fputs("p25_ms,p50_ms,p75_ms,p95_ms,mean_ms,exposed_ms,injected_ms,modelled_ms,warnings,knee,failed,dir\n",
 	      to);
 	for (size_t p = 0; p < g->n_points; p++) {
 		const struct point_result *k = &r->list[p];
 
-		for (size_t i = 0; i < g->n_axes; i++)
-			print_field(grid_value(g, p, i), to), fputc(',', to);
+		sweep_csv_setting(r, p, to);
 		if (k->state == POINT_DONE && k->has_steps)
 			fprintf(to, "%.6f,%.6f,%.6f,%.6f,%.6f,", k->p25, k->p50, k->p75, k->p95,
 				k->mean);

@@ -17,6 +17,14 @@ struct sweep_results {
 int sweep_results_read(const struct sweep *s, struct sweep_results *ret);
 void sweep_results_deinit(struct sweep_results *r);
 
+/* Parts of tables: the heads and the setting of a point, and what is to be known behind the table.
+ */
+void sweep_print_heads(const struct sweep_results *r, FILE *to);
+void sweep_print_setting(const struct sweep_results *r, size_t point, FILE *to);
+void sweep_print_notes(const struct sweep_results *r, FILE *to);
+void sweep_csv_heads(const struct sweep_results *r, FILE *to);
+void sweep_csv_setting(const struct sweep_results *r, size_t point, FILE *to);
+
 void sweep_print(const struct sweep_results *r, FILE *to);
 /* sweep.json. @path: "-": standard output. Return: 0; negative errno with the sentence. */
 int sweep_write_json(const struct sweep_results *r, const char *path, struct err *err);

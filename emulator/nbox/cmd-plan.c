@@ -1,0 +1,156 @@
+/* nbox plan: which cluster for a recorded run. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "nbox/commands.h"
+#include "nbox/report/expect.h"
+#include "nbox/sweep/command.h"
+#include "nbox/sweep/plan.h"
+
+static int usage(FILE *to, int code)
+{
+	fprintf(to,
+		"usage: nbox plan RUN [OPTION VALUES]... --samples-per-step N | --tokens-per-step N [--prices FILE] [--goal GOAL]\n"
+		"                 [--list FILE] [--out DIR] [-j N] [--json FILE]\n\n"
+		"Which cluster for the job of RUN: the points of nbox sweep, with what each means. N samples, or tokens, have all ranks together\n"
+		"in a step of RUN, such as 4M. A rank has as many in other worlds, so that the batch grows with the cluster.\n\n"
+		"  nbox plan gpt --nodes 2,8,32,128 --inter '{8x400Gbps,8x200Gbps}' --tokens-per-step 256K --prices prices.yaml --goal 'tokens/s >= 2M'\n\n"
+		"Shown are the rate; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much\n"
+		"of a step computation waits; what bounds it: computation (less than 5 %% is waited), what-ifs, or the kind of op that takes longest.\n"
+		"A point with a warning, such as of an assumption, has a *.\n"
+		"GOAL: METRIC >= VALUE or METRIC <= VALUE, of tokens/s or samples/s, step_ms, efficiency, price/hour, price/M (a million samples).\n"
+		"Of the points that meet it the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
+		"FILE of --prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: of a node by its preset, fabric or NICs, or by\n"
+		"option and value (inter-bandwidth=50GB/s); the first that fits. DIR (else RUN-sweep) has plan.csv, plan.json and the sweep's files.\n");
+	return code;
+}
+
+struct args {
+	struct sweep_command c;
+	struct plan_ask ask;
+	const char *goal;
+};
+
+static int take_rate(struct args *a, const struct option_word *w, const char *unit, struct err *err)
+{
+	if (a->ask.unit)
+		return err_set(err, EINVAL, "%s: either samples or tokens, once", w->name);
+	if (plan_number(w->value, &a->ask.per_step) < 0 || a->ask.per_step == 0)
+		return err_set(err, EINVAL, "%s: '%s' is no number such as 512, 256K or 4M",
+			       w->name, w->value);
+	a->ask.unit = unit;
+	return 0;
+}
+
+/* Return: 0; negative errno with the sentence. */
+static int take(struct args *a, const struct option_word *w, struct err *err)
+{
+	switch ((int)w->id) {
+	case FLAG_PLAN_SAMPLES:
+		return take_rate(a, w, "samples", err);
+	case FLAG_PLAN_TOKENS:
+		return take_rate(a, w, "tokens", err);
+	case FLAG_PLAN_PRICES:
+		prices_deinit(&a->ask.prices);
+		return prices_read(w->value, &a->ask.prices, err);
+	case FLAG_PLAN_GOAL:
+		a->goal = w->value;
+		return 0;
+	default:
+		return sweep_command_take(&a->c, w, err);
+	}
+}
+
+static int check(struct args *a, struct err *err)
+{
+	int r = sweep_command_check(&a->c, err);
+
+	if (r == 0 && !a->ask.unit)
+		return err_set(
+			err, EINVAL,
+			"how much does a step do? --samples-per-step N or --tokens-per-step N, of all ranks of the run together");
+	if (r == 0 && a->goal)
+		r = plan_goal_parse(a->goal, a->ask.unit, &a->ask.goal, err);
+	if (r == 0 && !a->ask.prices.n &&
+	    (a->ask.goal.metric == PLAN_HOUR || a->ask.goal.metric == PLAN_MILLION))
+		return err_set(err, EINVAL, "--goal '%s': of which prices? --prices FILE", a->goal);
+	return r;
+}
+
+/* Return: 0; 1: help was given; negative errno with the sentence. */
+static int parse(int argc, char **argv, struct args *a, struct err *err)
+{
+	struct option_word w;
+	int r = 0;
+
+	for (int i = 1; i < argc && r == 0;) {
+		r = option_take(COMMAND_PLAN, argc, argv, &i, &w, err);
+		if (r == 0 && w.id == FLAG_HELP)
+			return usage(stdout, 1);
+		if (r == 0)
+			r = take(a, &w, err);
+		else if (r == OPTION_NONE)
+			r = sweep_command_run(&a->c, argv[i++], err);
+	}
+	return r == 0 ? check(a, err) : r;
+}
+
+static int write_files(const struct plan *plan, const struct args *a, struct err *err)
+{
+	char path[PATH_MAX];
+	int r = sweep_write(plan->results, err);
+
+	snprintf(path, sizeof(path), "%.*s/plan.json", PATH_MAX - 32, a->c.dir);
+	r = r == 0 ? plan_write_json(plan, path, err) : r;
+	snprintf(path, sizeof(path), "%.*s/plan.csv", PATH_MAX - 32, a->c.dir);
+	r = r == 0 ? plan_write_csv(plan, path, err) : r;
+	if (r == 0 && (!a->c.json || strcmp(a->c.json, "-") != 0))
+		plan_print_table(plan, stdout);
+	return r == 0 && a->c.json ? plan_write_json(plan, a->c.json, err) : r;
+}
+
+/* Return: an exit code; negative errno with the sentence. */
+static int show(const struct args *a, struct err *err)
+{
+	struct sweep_results results;
+	struct plan plan;
+	int r = sweep_results_read(&a->c.sweep, &results), code;
+
+	if (r < 0)
+		return r;
+	r = plan_make(&a->ask, &results, &plan, err);
+	code = results.n_failed ? 1 : 0;
+	if (r == 0) {
+		r = write_files(&plan, a, err);
+		code = a->goal && plan.n_met == 0 ? EXPECT_EXIT_CODE_UNMET : code;
+		plan_deinit(&plan);
+	}
+	sweep_results_deinit(&results);
+	return r < 0 ? r : code;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+	struct args a = {.goal = NULL};
+	struct err err = {""};
+	int r = parse(argc, argv, &a, &err), exit_code = 2;
+
+	if (r == 0)
+		r = sweep_command_load(&a.c, &err);
+	if (r == 0) {
+		exit_code = 1;
+		r = sweep_command_prepare(&a.c, true, argc, argv, &err);
+		r = r == 0 ? sweep_command_play(&a.c, &err) : r;
+		r = r == 0 ? show(&a, &err) : r;
+		exit_code = r < 0 ? exit_code : r;
+	} else if (r == 1) {
+		exit_code = 0;
+	}
+	if (r < 0)
+		fprintf(stderr, "nbox plan: %s\n", err.text[0] ? err.text : strerror(-r));
+	prices_deinit(&a.ask.prices);
+	sweep_command_deinit(&a.c);
+	return exit_code;
+}
