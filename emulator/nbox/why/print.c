@@ -121,19 +121,30 @@ static size_t add(char *buf, size_t size, size_t at, const char *fmt, ...)
 	return at + (size_t)(n > 0 ? n : 0);
 }
 
+/* Milliseconds as a sentence has them. Return: @buf. */
+static char *ms_text(double ns, char *buf, size_t size)
+{
+	double ms = ns / 1e6;
+
+	snprintf(buf, size, ms < 1000 ? "%.3g" : "%.0f", ms);
+	return buf;
+}
+
 char *why_headline(const struct why *w, char *buf, size_t size)
 {
 	struct clause clauses[16];
+	char ms[32];
 	size_t n = find_clauses(w, clauses, ARRAY_SIZE(clauses)), at;
 
-	at = add(buf, size, 0, "of %.3g ms %s", w->iteration_ns / 1e6,
+	at = add(buf, size, 0, "of %s ms %s", ms_text(w->iteration_ns, ms, sizeof(ms)),
 		 w->has_steps ? "an iteration" : "in all");
 	for (size_t i = 0; i < n && i < 3; i++)
 		if (clauses[i].ns >= w->iteration_ns / 1000)
-			at = add(buf, size, at, ", %.3g are %s", clauses[i].ns / 1e6,
-				 clauses[i].text);
+			at = add(buf, size, at, ", %s are %s",
+				 ms_text(clauses[i].ns, ms, sizeof(ms)), clauses[i].text);
 	if (w->n_won && !w->won[0].refused[0] && w->won[0].ns < 0.999 * w->median_ns)
-		add(buf, size, at, "; if %s: %.3g ms", w->won[0].text, w->won[0].ns / 1e6);
+		add(buf, size, at, "; if %s: %s ms", w->won[0].text,
+		    ms_text(w->won[0].ns, ms, sizeof(ms)));
 	return buf;
 }
 
@@ -168,7 +179,8 @@ static void print_late(const struct why *w, FILE *to)
 	if (!w->n_late)
 		fprintf(to, "   %-14s nobody: ranks come together\n", "waited for");
 	for (uint32_t i = 0; i < w->n_late && i < LATE_SHOWN; i++)
-		fprintf(to, "   %-14s %9.3f ms  rank %u, the last one at %llu ops of the run\n",
+		fprintf(to,
+			"   %-14s %9.3f ms  ops waited for rank %u, the last one at %llu of the run\n",
 			label("waited for", i), w->late[i].ns / 1e6, w->late[i].rank,
 			(unsigned long long)w->late[i].n);
 	if (w->n_late > LATE_SHOWN)

@@ -51,6 +51,11 @@ double won_median(const struct record *rec, const struct won_step *steps, uint64
 	return times[(n - 1) / 2];
 }
 
+static char *next_text(struct why *w)
+{
+	return w->won[w->n_won].text;
+}
+
 /* Fills the last entry of the list, whose text is set. */
 static void play(struct played *p, const struct config *c, const struct ideal *ideal)
 {
@@ -73,6 +78,25 @@ static void play(struct played *p, const struct config *c, const struct ideal *i
 static void play_ideal(struct played *p, const struct ideal *ideal)
 {
 	play(p, p->config, ideal);
+}
+
+/* Return: 0; negative errno with the sentence. */
+static int play_fast_links(struct played *p, struct err *err)
+{
+	struct config *c = NULL;
+	int r = p->from->make(p->from->ctx, &c, err);
+
+	if (r == 0)
+		r = config_finish(c, err);
+	if (r == 0) {
+		c->topology.inter.bytes_per_ns *= 2;
+		for (uint32_t i = 0; c->fabric && i < c->fabric->n_classes; i++)
+			c->fabric->classes[i].nic_bytes_per_ns *= 2;
+		snprintf(next_text(p->w), sizeof(p->w->won->text), "each NIC is twice as fast");
+		play(p, c, NULL);
+	}
+	config_free(c);
+	return r;
 }
 
 /* Return: 0; negative errno with the sentence. */
@@ -104,11 +128,6 @@ static double shared_ns(const struct record *rec)
 	for (uint64_t i = 0; i < rec->n_ops; i++)
 		ns += rec->ops[i].shared_ns;
 	return ns;
-}
-
-static char *next_text(struct why *w)
-{
-	return w->won[w->n_won].text;
 }
 
 static void play_comms(struct played *p)
@@ -146,7 +165,7 @@ int won_find(const struct recorded *r, const struct why_config *from, const stru
 	size_t n_what_ifs = c->values[CONFIG_WHAT_IF].n_items;
 	int e = 0;
 
-	w->won = calloc(w->n_groups + n_what_ifs + 4, sizeof(*w->won));
+	w->won = calloc(w->n_groups + n_what_ifs + 5, sizeof(*w->won));
 	if (!w->won)
 		return -ENOMEM;
 	if (w->n_groups)
@@ -162,6 +181,8 @@ int won_find(const struct recorded *r, const struct why_config *from, const stru
 		snprintf(next_text(w), sizeof(w->won->text), "ops share no links");
 		play_ideal(&p, &(struct ideal){.rank = -1, .shares_no_link = true});
 	}
+	if (c->topology.n_nodes > 1 && e == 0)
+		e = play_fast_links(&p, err);
 	for (size_t i = 0; i < n_what_ifs && e == 0; i++) {
 		const char *text = c->values[CONFIG_WHAT_IF].items[i].text;
 

@@ -51,6 +51,11 @@ assert {"ops of tp (2 ranks) take no time", "ops of dp (2 ranks) take no time"} 
 assert won["no op takes any time"] <= min(won.values()) and won["no op takes any time"] < w["median_ms"] - 10, won
 near(won["no op takes any time"], left, 0.2)
 P
+holds "NICs that are twice as fast are those of a run with such" <<'P'
+slow, fast = why("ddp", "--inter-bandwidth", "100MB/s"), why("ddp", "--inter-bandwidth", "200MB/s")
+near({x["if"]: x["ms"] for x in slow["retimed"]}["each NIC is twice as fast"], fast["median_ms"], 0.01)
+assert fast["median_ms"] < 0.8 * slow["median_ms"]
+P
 exits 2 "an unknown run is refused" "$NBOX" why no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" why ddp --nodez 8
 says "--nodes" "with a suggestion"
