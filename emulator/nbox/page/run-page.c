@@ -256,9 +256,12 @@ static int write_ops(const struct page_run *p, struct doc *d)
 	doc_heading(d, "Ops");
 	write_kinds(p, d);
 	doc_keys(d, group_keys, ARRAY_SIZE(group_keys));
-	if (doc_picture_begin(d,
-			      "Ops that are alike, means: from the arrival of the rank to the end",
-			      false)) {
+	if (doc_picture_begin(
+		    d,
+		    p->rep->n_steps
+			    ? "Ops of the iterations, those that are alike as one, means: from the rank's arrival to the end"
+			    : "Ops that are alike as one, means: from the rank's arrival to the end",
+		    false)) {
 		r = draw_groups(p->view, n, d->to);
 		doc_picture_end(d);
 	}

@@ -27,10 +27,9 @@ char *view_op_name(const struct record_op *op, char *buf, size_t size)
  */
 static double op_takes_ns(const struct record_op *op)
 {
-	double all = (double)(op->virtual_end_ns - op->virtual_arrive_ns),
-	       takes = (double)(op->due_ns - op->start_ns);
+	double all = (double)(op->virtual_end_ns - op->virtual_arrive_ns);
 
-	return fmax(0, fmin(all, takes));
+	return fmax(0, fmin(all, op->model_ns + op->injected_ns + op->shared_ns));
 }
 
 static double op_injected_ns(const struct record_op *op)
@@ -273,15 +272,20 @@ static int by_weight(const void *pa, const void *pb)
 static int find_groups(struct view *v)
 {
 	CLEANUP(freep) const struct record_op **sorted = calloc(v->n_ops + 1, sizeof(*sorted));
+	uint64_t n = 0;
 
 	v->groups = calloc(v->n_ops + 1, sizeof(*v->groups));
 	if (!sorted || !v->groups)
 		return -ENOMEM;
-	for (uint64_t i = 0; i < v->n_ops; i++)
-		sorted[i] = &v->ops[i];
-	qsort(sorted, v->n_ops, sizeof(*sorted), by_group);
-	for (uint64_t i = 0, end; i < v->n_ops; i = end) {
-		for (end = i + 1; end < v->n_ops && is_alike(sorted[i], sorted[end]);)
+	for (uint64_t i = 0; v->steps.n == 0 && i < v->n_ops; i++)
+		sorted[n++] = &v->ops[i];
+	for (uint64_t k = v->steps.n_warm_up; k < v->steps.n; k++)
+		for (uint64_t i = v->steps.list[k].first; i < v->steps.list[k].end; i++)
+			sorted[n++] = &v->ops[i];
+	if (n)
+		qsort(sorted, n, sizeof(*sorted), by_group);
+	for (uint64_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && is_alike(sorted[i], sorted[end]);)
 			end++;
 		v->groups[v->n_groups++] = group_of(sorted + i, end - i);
 	}

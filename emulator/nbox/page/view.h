@@ -7,7 +7,8 @@
 #include "nbox/report/report.h"
 #include "nbox/report/steps.h"
 
-/* Ops of one communicator and kind with as many bytes. */
+/* Ops of one communicator and kind with as many bytes; where there are iterations, of those that
+ * count. */
 struct view_group {
 	const struct record_op *first;
 	uint64_t n;
