@@ -43,6 +43,7 @@ struct config {
 	struct config_value values[CONFIG_OPTIONS];
 	char *file;     /* owned; name of the file that was read, or NULL */
 	char *scenario; /* the same */
+	bool is_of_run; /* @file is a former run's: a scenario takes the place of its what-ifs */
 
 	/* Made by config_finish(). */
 	struct topology topology;

@@ -43,6 +43,11 @@ int config_scenario(struct config *c, struct err *err)
 		r = scenario_parse(c->scenario, text, n, &s, err);
 	if (r < 0)
 		return r;
+	for (int i = 0; i < 2 && c->is_of_run; i++) {
+		v = &c->values[i ? CONFIG_EXPECT : CONFIG_WHAT_IF];
+		if (v->source == SOURCE_FILE)
+			value_clear(v);
+	}
 	v = &c->values[CONFIG_STEPS];
 	if (s.steps.n && v->source <= SOURCE_FILE) { /* more than the cluster file says */
 		value_clear(v);

@@ -117,6 +117,7 @@ int recorded_config(const struct recorded *r, struct config **ret, struct err *e
 
 	if (e < 0)
 		return err_set(err, ENOMEM, "out of memory");
+	c->is_of_run = true;
 	snprintf(path, sizeof(path), "%s/config.yaml", r->run.dir);
 	e = config_file(c, path, err);
 	if (e == 0 && r->n_others && set_real(r, c) < 0)

@@ -38,6 +38,10 @@ exits 0 "it is re-timed with a scenario" "$NBOX" retime plain --scenario storm.y
 is "$(by again 'float(r["injected_ns"])')" "$(by storm 'float(r["injected_ns"])')" "the same ops take as much longer as live"
 exits 3 "a re-timed run that is not as expected" "$NBOX" retime plain --expect 'steps < 3'
 
+printf 'events: [{at: step 2, for: 1 step, what: "add:delay=2ms"}]\n' >other.yaml
+exits 0 "a run with a scenario is re-timed with another" "$NBOX" retime storm --scenario other.yaml --out third
+is "$(by third 'float(r["injected_ns"])')" "[2] [8000000]" "which takes its place"
+
 # by links: the cables of node 2 carry a hundredth, for two steps, which begin when a run is under way
 exits 0 "links change with steps" run links alike.job --preset dgx-h100 --inter 1x10Gbps --model nccl --steps "$steps" --what-if link:node=2,slower=100,from=6steps,for=2steps
 is "$(by links 'float(r["injected_ns"]) > 1e5' | cut -d']' -f1)]" "[6, 7]" "for these steps"
