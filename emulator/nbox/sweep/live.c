@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,12 +75,14 @@ int live_command(const char *run_dir, const struct grid *g, size_t point, const 
 	return r;
 }
 
+/* nbox run, which ends its job when the sweep ends. */
 static _Noreturn void become(const struct values *command, const char *output)
 {
 	char **argv = calloc(command->n + 2, sizeof(*argv));
 	int fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
-	if (!argv || fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || !argv || fd < 0 ||
+	    dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
 		_exit(126);
 	for (int id = 0; id < CONFIG_OPTIONS; id++) /* they would count more than the run's file */
 		unsetenv(options[id].variable);

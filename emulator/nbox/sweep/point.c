@@ -11,6 +11,9 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/plain.h"
+#include "config/addr-file.h"
+#include "engine/record-read.h"
+#include "nbox/report/expect.h"
 #include "nbox/report/json-file.h"
 #include "nbox/run/results.h"
 #include "nbox/sweep/live.h"
@@ -86,9 +89,10 @@ static const char *file_of(const char *dir, const char *name, char *buf)
 
 static void clear(const char *dir)
 {
-	static const char *const names[] = {"summary.json", "record.nbox",   "config.yaml",
-					    "command.txt",  "versions.txt",  "host.json",
-					    "failed.txt",   LIVE_OUTPUT_NAME};
+	static const char *const names[] = {RECORD_ENDS,     ADDR_FILE_NAME, "summary.json",
+					    "record.nbox",   "config.yaml",  "command.txt",
+					    "versions.txt",  "host.json",    "failed.txt",
+					    LIVE_OUTPUT_NAME};
 	char path[PATH_MAX + 32];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -198,7 +202,9 @@ static void take_summary(json_t *o, struct point_result *ret)
 	json_t *steps = json_object_get(o, "steps"), *ms = json_object_get(steps, "ms");
 	json_t *warnings = json_object_get(o, "warnings");
 	const char *first = json_string_value(json_array_get(warnings, 0));
-	json_t *expected, *kind;
+	json_t *expected, *kind, *code = json_object_get(o, "exit_code");
+	bool is_ended = code && json_integer_value(code) != 0 &&
+			json_integer_value(code) != EXPECT_EXIT_CODE_UNMET; /* too early */
 	double most = -1;
 	size_t i;
 
@@ -228,7 +234,7 @@ static void take_summary(json_t *o, struct point_result *ret)
 	ret->n_warnings = (unsigned)json_array_size(warnings);
 	snprintf(ret->warning, sizeof(ret->warning), "%s", first ? first : "");
 	plain_text(ret->warning);
-	ret->state = json_is_object(steps) ? POINT_DONE : POINT_NONE;
+	ret->state = json_is_object(steps) && !is_ended ? POINT_DONE : POINT_NONE;
 }
 
 int point_read(const struct sweep *s, size_t point, struct point_result *ret)

@@ -65,5 +65,8 @@ says "4 of 4 points are complete already" "nothing is done again"
 exits 0 "live, by the run's own command line" timeout 200 "$NBOX" sweep run --live --what-if 'add:op=allreduce,delay={20ms}'
 is "$(json run-sweep-live/points/all/summary.json 'd["model"], "retimed_of" in d')" "('ring + add:op=allreduce,delay=20ms', False)" \
 	"... with the point's options"
+sed -i 's/"exit_code": 0/"exit_code": 143/' run-sweep-live/points/all/summary.json
+exits 0 "a live point that was ended from outside" timeout 200 "$NBOX" sweep run --live --what-if 'add:op=allreduce,delay={20ms}'
+is "$(json run-sweep-live/points/all/summary.json 'd["exit_code"]')" 0 "... is run again"
 nothing_left
 finish
