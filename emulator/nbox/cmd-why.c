@@ -54,6 +54,8 @@ static int make_config(void *ctx, struct config **ret, struct err *err)
 				    w.name, w.name);
 		} else if (r == 0 && w.id == FLAG_JSON) {
 			a->json = w.value;
+		} else if (r == 0 && w.id == CONFIG_OUT) {
+			r = err_set(err, EINVAL, "%s: nothing is kept but --json FILE", w.name);
 		} else if (r == 0) {
 			r = config_take(c, &w, err);
 		}

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/number-table.h"
+#include "schedule/coll.h"
 
 /* Of a re-timed run, which lacks rows that were lost: the next one of the same order. */
 struct reader {
@@ -107,10 +108,9 @@ static int find_offs(struct chain *c)
 }
 
 int chain_make(const struct rows_graph *graph, const struct record *rec,
-	       const struct timeline_terms *terms, uint32_t rank, const bool *is_copy,
-	       struct chain *ret)
+	       const struct timeline_terms *terms, uint32_t rank, struct chain *ret)
 {
-	CLEANUP(chain_deinit) struct chain c = {.graph = graph, .is_copy = is_copy};
+	CLEANUP(chain_deinit) struct chain c = {.graph = graph};
 	CLEANUP(reader_deinit) struct reader reader = {.was = graph->rec, .now = rec};
 	uint64_t epoch;
 	int r = reader_init(&reader);
@@ -202,7 +202,7 @@ bool chain_computed(const struct chain *c, uint32_t i, const struct chain_times 
 	const struct record_op *op = c->rows[i].op;
 	const struct chain_times own = {t->at, t->end, .without_ops = true};
 
-	if (!(op->waited_ns > 0) || !c->is_copy[op->waited_for])
+	if (!(op->waited_ns > 0) || op->kind == COLL_SENDRECV)
 		return false;
 	*ret_at = chain_reached(c, i, &own, ret_by) + c->rows[i].off;
 	return *ret_by != CHAIN_NONE;

@@ -22,21 +22,18 @@ struct chain {
 	const struct rows_graph *graph; /* borrowed */
 	struct chain_row *rows;         /* owned; in the order of the graph */
 	uint32_t n;
-	const bool *is_copy; /* borrowed; by world rank: it does what the chain's rank does */
-	uint32_t *place;     /* owned; by row of the graph: in @rows, or CHAIN_NONE */
+	uint32_t *place; /* owned; by row of the graph: in @rows, or CHAIN_NONE */
 };
 
 /**
  * chain_make - @rank: a real world rank
  * @rec: replay_play()'s, of @graph; borrowed, as all
  * @terms: of the same replay
- * @is_copy: as above
  *
  * Return: 0; -ENOMEM.
  */
 int chain_make(const struct rows_graph *graph, const struct record *rec,
-	       const struct timeline_terms *terms, uint32_t rank, const bool *is_copy,
-	       struct chain *ret);
+	       const struct timeline_terms *terms, uint32_t rank, struct chain *ret);
 void chain_deinit(struct chain *c);
 /* When others are reached and over; arrays by row. */
 struct chain_times {
@@ -48,9 +45,9 @@ struct chain_times {
  * it waited for last, or CHAIN_NONE. */
 double chain_reached(const struct chain *c, uint32_t i, const struct chain_times *t,
 		     uint32_t *ret_by);
-/* Where row @i, an op, waited for a rank that does what this one does, but later, that is as late
- * as it is behind this one's computation, which goes on meanwhile. That is reached at *ret_at,
- * after row *ret_by. Return: false: it waited for no such rank. */
+/* Where row @i, a collective, waited for a rank: that is as late as it is behind this rank's
+ * computation, which goes on meanwhile. That is reached at *ret_at, after row *ret_by. Return:
+ * false: it waited for nobody, or for calls of a peer. */
 bool chain_computed(const struct chain *c, uint32_t i, const struct chain_times *t, double *ret_at,
 		    uint32_t *ret_by);
 /* Whether row @by, which @i waits for, was over by then: else it waits for its start. */

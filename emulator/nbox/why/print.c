@@ -191,16 +191,18 @@ static void print_slacks(const struct why *w, FILE *to)
 {
 	for (uint32_t i = 0; i < w->n_slacks; i++) {
 		const struct why_slack *s = &w->slacks[i];
+		const char *op = coll_kind_name(s->op), *of = group_name(w, s->group);
 
+		fprintf(to, "   %-14s ", label("slack", i));
 		if (isinf(s->ns))
-			fprintf(to, "   %-14s    any time  %s of %s: nothing waits for it\n",
-				label("slack", i), coll_kind_name(s->op), group_name(w, s->group));
+			fprintf(to, "    any ms  more may each %s of %s take: nothing waits for it",
+				op, of);
 		else
-			fprintf(to,
-				"   %-14s %9.3f ms  more may each %s of %s take (%.3g an iteration) "
-				"before that does; up to %.3f ms it grows by one of them\n",
-				label("slack", i), s->ns / 1e6, coll_kind_name(s->op),
-				group_name(w, s->group), s->n, s->knee_ns / 1e6);
+			fprintf(to, "%9.3f ms  more may each of %.3g %s of %s take at no cost",
+				s->ns / 1e6, s->n, op, of);
+		if (!isinf(s->knee_ns))
+			fprintf(to, ", up to %.3f at that of one", s->knee_ns / 1e6);
+		fputc('\n', to);
 	}
 }
 

@@ -12,7 +12,6 @@
 #include "nbox/why/path.h"
 #include "nbox/why/slack.h"
 #include "nbox/why/won.h"
-#include "topology/template.h"
 
 /* What is looked at. */
 struct look {
@@ -24,7 +23,6 @@ struct look {
 	struct won_step *of_ops;     /* owned; timed iterations, by rows of @rec */
 	struct slack_step *of_chain; /* owned; the same, by rows of @chain */
 	uint64_t n;
-	bool *is_copy; /* owned; by world rank: of the rank that is looked at */
 };
 
 static void look_deinit(struct look *l)
@@ -35,7 +33,6 @@ static void look_deinit(struct look *l)
 	free(l->terms);
 	free(l->of_ops);
 	free(l->of_chain);
-	free(l->is_copy);
 }
 
 /* --- communicators ---------------------------------------------------------------------------- */
@@ -170,21 +167,6 @@ static uint64_t typical(const struct look *l, double median)
 	return best;
 }
 
-static int find_copies(struct look *l, uint32_t rank)
-{
-	const struct config *c = l->config;
-	const struct membership world = {.n_ranks = c->world, .stride = 1};
-	CLEANUP(templates_deinit) struct templates t = {0};
-	int r = templates_init(&t, &world, c->topology.gpus_per_node, c->real, (uint32_t)c->n_real);
-
-	l->is_copy = calloc((size_t)c->world + 1, sizeof(*l->is_copy));
-	if (r < 0 || !l->is_copy)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < c->world; i++)
-		l->is_copy[i] = c->real[template_of(&t, i)] == rank;
-	return 0;
-}
-
 /* --- whom ranks waited for -------------------------------------------------------------------- */
 
 static int by_late(const void *pa, const void *pb)
@@ -260,9 +242,7 @@ static int look(struct look *l, const struct why_config *from, struct why *w, st
 	if (r == 0 && l->n == 0)
 		return err_set(err, ENODATA, "rank %u has no two ops: nothing to look at", w->rank);
 	if (r == 0)
-		r = find_copies(l, w->rank);
-	if (r == 0)
-		r = chain_make(&l->r->graph, &l->rec, l->terms, w->rank, l->is_copy, &l->chain);
+		r = chain_make(&l->r->graph, &l->rec, l->terms, w->rank, &l->chain);
 	if (r == 0)
 		r = find_rows(l);
 	if (r < 0)

@@ -4,7 +4,7 @@ test=$(realpath "$0")
 . "$(dirname "$0")/lib.sh"
 jobs=$(dirname "$test")/../../apps/stepper/jobs
 
-# same DIR DIR: virtual, plain and exposed times are the same to 2 ns
+# same DIR DIR: virtual, plain, exposed, queued and waited times are the same to 2 ns
 same() {
 	python3 -IS - "$NBOX" "$@" <<'P'
 import csv, subprocess, sys
@@ -16,8 +16,8 @@ for table in "--csv", "--points":
     assert len(a) == len(b), f"{len(a)} rows, re-timed {len(b)}"
     for x, y in zip(a, b):
         for key in x:
-            if key.startswith(("virtual", "plain", "exposed")):
-                worst, n = max(worst, abs(int(x[key]) - int(y[key]))), n + 1
+            if key.startswith(("virtual", "plain", "exposed", "queued_ns", "waited_ns")):
+                worst, n = max(worst, abs(float(x[key]) - float(y[key]))), n + 1
 print(f"{n} times, off by at most {worst} ns")
 sys.exit(worst > 2 or n == 0)
 P

@@ -26,6 +26,7 @@ exec(open("holds.py").read())' "$NBOX"
 exits 0 "a run" run ddp "$jobs/ddp.job" 5 --nodes 4
 exits 0 "a run of two axes" run tp-dp "$jobs/tp-dp.job" 5 --nodes 4 --layout tp=2,dp=2
 exits 0 "a run of two real stages" run pipeline "$jobs/pipeline.job" 5 --nodes 4 --real 0,1
+exits 0 "a run of two real ranks of one axis" run both "$jobs/ddp.job" 5 --nodes 4 --real 0,1
 exits 0 "why, as text" "$NBOX" why ddp
 says "are computation" "with a headline"
 
@@ -43,6 +44,12 @@ won = {x["if"]: x["ms"] for x in slow["retimed"]}
 near(won["rank 17 computes as long as its template"], won["the what-if slow:rank=17,compute=1.3 is left out"], 1e-9)
 near(won["rank 17 computes as long as its template"], slow["iteration_ms"] / 1.3, 0.1)
 P
+holds "a straggler that copies another real rank is as late as its computation is behind" <<'P'
+w = why("both", "--what-if", "slow:rank=3,compute=2")
+waited = sum(p["ms"] for p in w["path"] if p["kind"] == "waiting" and p["rank"] == 3)
+won = {x["if"]: x["won_ms"] for x in w["retimed"]}
+near(waited, won["rank 3 computes as long as its template"], 0.3)
+P
 holds "without ops what is left is computation and the host" <<'P'
 w = why("tp-dp", "--what-if", "add:op=allreduce,delay=1ms")
 left = sum(p["ms"] for p in w["path"] if p["kind"] in ("computation", "host"))
@@ -59,5 +66,6 @@ P
 exits 2 "an unknown run is refused" "$NBOX" why no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" why ddp --nodez 8
 says "--nodes" "with a suggestion"
+exits 2 "a place for results is refused" "$NBOX" why ddp --out here
 exits 2 "no run is refused" "$NBOX" why
 finish
