@@ -1,0 +1,122 @@
+/* Communicators and counts in a world of another size. */
+#include <errno.h>
+#include <string.h>
+
+#include "cmocka-all.h"
+
+#include <stdlib.h>
+
+#include "replay/counts.h"
+#include "replay/world.h"
+#include "schedule/coll.h"
+
+static const struct record_header from = {.world_size = 16, .n_nodes = 4, .gpus_per_node = 4};
+static const struct record_member rank_0 = {0, 0};
+
+static struct config *to(const char *nodes, const char *layout)
+{
+	struct err err = {""};
+	struct config *c;
+
+	assert_int_equal(config_new(&c), 0);
+	assert_int_equal(config_set(c, CONFIG_NODES, SOURCE_FLAG, nodes), 0);
+	assert_int_equal(config_set(c, CONFIG_GPUS_PER_NODE, SOURCE_FLAG, "4"), 0);
+	assert_int_equal(config_set(c, CONFIG_MODEL, SOURCE_FLAG, "ring"), 0);
+	if (layout)
+		assert_int_equal(config_set(c, CONFIG_LAYOUT, SOURCE_FLAG, layout), 0);
+	assert_int_equal(config_finish(c, &err), 0);
+	return c;
+}
+
+static struct record_comm comm(uint32_t n_ranks, uint32_t base, uint32_t stride, uint32_t axes)
+{
+	return (struct record_comm){.n_ranks = n_ranks,
+				    .base = base,
+				    .stride = stride,
+				    .axes = axes,
+				    .n_real = 1,
+				    .real = &rank_0};
+}
+
+/* Of 4 nodes of 4 GPUs on 8 nodes: @n_ranks, 0: refused. */
+static void expect(const struct record_comm *c, const char *layout, uint32_t n_ranks,
+		   uint32_t stride)
+{
+	struct config *config = to("8", layout);
+	struct members m = {.source = MEMBERS_WORLD};
+	struct err err = {""};
+	int r = world_members(c, &from, config, &m, &err);
+
+	assert_int_equal(r, n_ranks ? 0 : -EINVAL);
+	if (n_ranks) {
+		assert_int_equal(m.map.n_ranks, n_ranks);
+		assert_int_equal(membership_world(&m.map, 1) - membership_world(&m.map, 0), stride);
+		members_deinit(&m);
+	} else {
+		assert_non_null(strstr(err.text, "--layout"));
+	}
+	config_free(config);
+}
+
+static void test_members(void **state)
+{
+	const uint32_t list[] = {0, 3, 4, 9};
+	struct record_comm all = comm(16, 0, 1, 0), node = comm(4, 0, 1, 0),
+			   rail = comm(4, 0, 4, 0), pair = comm(2, 0, 8, 0), odd = comm(4, 0, 0, 0),
+			   dp = comm(8, 0, 2, 2), tp = comm(2, 0, 1, 1), some = comm(2, 0, 4, 0);
+
+	(void)state;
+	expect(&all, NULL, 32, 1);
+	expect(&node, NULL, 4, 1);
+	expect(&rail, NULL, 8, 4);
+	expect(&pair, NULL, 4, 8);
+	odd.n_members = 4;
+	odd.members = list;
+	expect(&odd, NULL, 0, 0);
+	expect(&some, NULL, 0, 0);
+	/* axes as declared: tp=2,dp=8 became tp=2,dp=16 */
+	expect(&tp, "tp=2,dp=16", 2, 1);
+	expect(&dp, "tp=2,dp=16", 16, 2);
+}
+
+static int counted(uint32_t kind, uint64_t count, uint32_t before, uint32_t after, uint64_t *ret)
+{
+	struct record_comm c = {.number = 1, .n_ranks = before};
+	struct record_op op = {.kind = kind, .count = count, .of = &c, .comm = 1};
+	struct record rec = {.comms = &c, .n_comms = 1, .ops = &op, .n_ops = 1};
+	struct counts_told told;
+	struct err err = {""};
+	uint64_t *counts = NULL;
+	int r = counts_make(&rec, &after, &counts, &told, &err);
+
+	if (r == 0)
+		*ret = counts[0];
+	free(counts);
+	return r;
+}
+
+static void test_counts(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	assert_int_equal(counted(COLL_ALLREDUCE, 1000, 4, 16, &n), 0);
+	assert_int_equal(n, 1000);
+	assert_int_equal(counted(COLL_ALLGATHER, 1000, 4, 16, &n), 0);
+	assert_int_equal(n, 250);
+	assert_int_equal(counted(COLL_REDUCESCATTER, 1001, 4, 16, &n), 0);
+	assert_int_equal(n, 251); /* what does not divide is filled up */
+	assert_int_equal(counted(COLL_ALLTOALL, 1000, 4, 16, &n), -EINVAL);
+	assert_int_equal(counted(COLL_ALLTOALL, 1000, 4, 4, &n), 0);
+	assert_int_equal(n, 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
