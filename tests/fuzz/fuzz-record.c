@@ -10,6 +10,8 @@
 #include "nbox/export/dump.h"
 #include "nbox/export/inspector.h"
 #include "nbox/export/trace.h"
+#include "nbox/page/run-page.h"
+#include "nbox/report/measure.h"
 #include "schedule/coll.h"
 
 static uint64_t sum_deps(const struct record_dep *deps, uint32_t n)
@@ -33,6 +35,24 @@ static void export(const struct record *r)
 	dump_print(r, &json, nowhere);
 	if (inspector_print(r, nowhere) < 0 || trace_write(r, "/dev/null", &err) < 0)
 		abort();
+}
+
+/* As a page, which has no more than /dev/null to be written to. */
+static void draw(const struct record *r)
+{
+	static struct report rep;
+	struct loaded_run run = {.rec = *r, .info = {.exit_code = -1}};
+	struct loads loads = {0};
+	struct view view;
+	const struct page_run p = {&run, &rep, &view, NULL, &loads};
+	FILE *nowhere = fopen("/dev/null", "w");
+	struct doc d = {.to = nowhere};
+
+	if (report_make(r, &rep) == 0 && view_make(r, rep.rank, &view) == 0) {
+		run_page_write(&p, &d);
+		view_deinit(&view);
+	}
+	fclose(nowhere);
 }
 
 static volatile uint64_t seen; /* what is read is used */
@@ -67,6 +87,7 @@ static void use(const struct record *r)
 		sum += sum_deps(r->points[i].deps, r->points[i].n_deps);
 	seen = sum;
 	export(r);
+	draw(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

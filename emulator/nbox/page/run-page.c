@@ -143,12 +143,9 @@ static void write_timeline(const struct page_run *p, struct doc *d)
 
 static void write_kinds(const struct page_run *p, struct doc *d)
 {
-	static const char *const heads[] = {"op",
-					    "calls",
-					    "bytes a call",
-					    "modelled a call",
-					    "injected a call",
-					    "modelled in all"};
+	static const char *const heads[] = {"op, in all of the run", "calls",
+					    "bytes a call",          "modelled a call",
+					    "injected a call",       "modelled in all"};
 	char text[5][32], keys[3][64];
 	int row = 0;
 
