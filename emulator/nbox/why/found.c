@@ -12,6 +12,14 @@ uint32_t why_group_of(const struct why *w, uint32_t number)
 	return i;
 }
 
+bool why_group_is_used(const struct why *w, uint32_t group)
+{
+	for (uint32_t i = 0; i < w->n_slacks; i++)
+		if (w->slacks[i].group == group)
+			return true;
+	return false;
+}
+
 void why_deinit(struct why *w)
 {
 	for (uint32_t i = 0; i < w->n_groups; i++)

@@ -78,5 +78,7 @@ struct why {
 };
 
 void why_deinit(struct why *w);
+/* Its communicators have ops in the iterations: slacks, once they are known. */
+bool why_group_is_used(const struct why *w, uint32_t group);
 /* Of a communicator of a record; w->n_groups: of none. */
 uint32_t why_group_of(const struct why *w, uint32_t number);

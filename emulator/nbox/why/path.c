@@ -176,19 +176,21 @@ static const struct record_op *waited_op(const struct chain *c, const struct cha
 
 int path_exposed(const struct chain *c, double from_ns, double to_ns, struct why *w)
 {
+	CLEANUP(freep) double *ns = calloc((size_t)w->n_groups + 1, sizeof(*ns));
+
 	w->exposed = calloc((size_t)w->n_groups + 1, sizeof(*w->exposed));
-	if (!w->exposed)
+	if (!ns || !w->exposed)
 		return -ENOMEM;
-	for (w->n_exposed = 0; w->n_exposed < w->n_groups; w->n_exposed++)
-		w->exposed[w->n_exposed].group = w->n_exposed;
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct chain_row *row = &c->rows[i];
-		uint64_t ns = row->op ? row->op->exposed_ns : row->point->exposed_ns;
-		const struct record_op *op = ns ? waited_op(c, row) : NULL;
-		uint32_t group = op ? why_group_of(w, op->comm) : w->n_groups;
+		uint64_t own = row->op ? row->op->exposed_ns : row->point->exposed_ns;
+		const struct record_op *op = own ? waited_op(c, row) : NULL;
 
-		if (group < w->n_groups && row->at > from_ns && row->at <= to_ns)
-			w->exposed[group].ns += (double)ns;
+		if (op && row->at > from_ns && row->at <= to_ns)
+			ns[why_group_of(w, op->comm)] += (double)own;
 	}
+	for (uint32_t i = 0; i < w->n_groups; i++)
+		if (why_group_is_used(w, i))
+			w->exposed[w->n_exposed++] = (struct why_exposed){i, ns[i]};
 	return 0;
 }

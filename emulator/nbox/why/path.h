@@ -9,5 +9,6 @@ struct why_part *path_part(struct why *w, const struct why_part *like);
 /* Fills @w's parts: from row @to's time back to @from_ns of @c. Their sum is that time. Return: 0;
  * -ENOMEM. */
 int path_walk(const struct chain *c, uint32_t to, double from_ns, struct why *w);
-/* Fills @w's exposed: what the chain's rows in (from_ns, to_ns] say. Return: 0; -ENOMEM. */
+/* Fills @w's exposed, by its slacks' groups: what the chain's rows in (from_ns, to_ns] say. Return:
+ * 0; -ENOMEM. */
 int path_exposed(const struct chain *c, double from_ns, double to_ns, struct why *w);

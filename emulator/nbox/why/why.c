@@ -253,11 +253,11 @@ static int look(struct look *l, const struct why_config *from, struct why *w, st
 	w->iteration_ns = l->chain.rows[step.to].at - from_ns;
 	r = path_walk(&l->chain, step.to, from_ns, w);
 	if (r == 0)
+		r = slack_find(&l->chain, l->of_chain, l->n, w);
+	if (r == 0)
 		r = path_exposed(&l->chain, from_ns, l->chain.rows[step.to].at, w);
 	if (r == 0)
 		r = find_late(l, w);
-	if (r == 0)
-		r = slack_find(&l->chain, l->of_chain, l->n, w);
 	return r < 0 ? r : won_find(l->r, from, l->config, &l->rec, l->of_ops, l->n, w, err);
 }
 

@@ -135,6 +135,8 @@ static void play_comms(struct played *p)
 	struct why *w = p->w;
 
 	for (uint32_t i = 0; i < w->n_groups; i++) {
+		if (!why_group_is_used(w, i))
+			continue;
 		snprintf(next_text(w), sizeof(w->won->text), "ops of %s take no time",
 			 w->groups[i].name);
 		play_ideal(p, &(struct ideal){.comms = w->groups[i].has,
@@ -168,9 +170,8 @@ int won_find(const struct recorded *r, const struct why_config *from, const stru
 	w->won = calloc(w->n_groups + n_what_ifs + 5, sizeof(*w->won));
 	if (!w->won)
 		return -ENOMEM;
-	if (w->n_groups)
-		play_comms(&p);
-	if (w->n_groups > 1)
+	play_comms(&p);
+	if (w->n_exposed > 1) /* groups */
 		e = play_all_comms(&p);
 	if (w->n_late && n_what_ifs) {
 		snprintf(next_text(w), sizeof(w->won->text),
