@@ -12,18 +12,19 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox plan RUN [OPTION VALUES]... --samples-per-step N | --tokens-per-step N [--prices FILE] [--goal GOAL]\n"
-		"                 [--list FILE] [--out DIR] [-j N] [--json FILE]\n\n"
-		"Which cluster for the job of RUN: the points of nbox sweep, with what each means. N samples, or tokens, have all ranks together\n"
-		"in a step of RUN, such as 4M. A rank has as many in other worlds, so that the batch grows with the cluster.\n\n"
+		"usage: nbox plan RUN [--nodes N,...] [--preset P,...] [--inter '{NICS,...}'] [--OPTION VALUES]... [--list FILE] [--out DIR]\n"
+		"                 --samples-per-step N | --tokens-per-step N [--prices FILE] [--goal GOAL]\n\n"
+		"Which cluster for the job of RUN: the points of nbox sweep, with what each means. A rank has as many samples a step in other\n"
+		"worlds as in RUN, so that the batch grows with the cluster.\n\n"
 		"  nbox plan gpt --nodes 2,8,32,128 --inter '{8x400Gbps,8x200Gbps}' --tokens-per-step 256K --prices prices.yaml --goal 'tokens/s >= 2M'\n\n"
 		"Shown are the rate; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much\n"
 		"of a step computation waits; what bounds it: computation (less than 5 %% is waited), what-ifs, or the kind of op that takes longest.\n"
 		"A point with a warning, such as of an assumption, has a *.\n"
-		"GOAL: METRIC >= VALUE or METRIC <= VALUE, of tokens/s or samples/s, step_ms, efficiency, price/hour, price/M (a million samples).\n"
-		"Of the points that meet it the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
-		"FILE of --prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: of a node by its preset, fabric or NICs, or by\n"
-		"option and value (inter-bandwidth=50GB/s); the first that fits. DIR (else RUN-sweep) has plan.csv, plan.json and the sweep's files.\n");
+		"A goal is of tokens/s or samples/s, step_ms, efficiency, price/hour, or price/M (of a million samples). Of the points that meet it\n"
+		"the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
+		"Prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: by the node's preset, fabric or NICs, or by option and value\n"
+		"(inter-bandwidth=50GB/s); the first that fits. DIR, else RUN-sweep, gets plan.csv and plan.json, and the sweep's files.\n\n");
+	option_help(COMMAND_PLAN, 22, to);
 	return code;
 }
 

@@ -14,24 +14,19 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox sweep RUN [OPTION VALUES]... [--list FILE] [--out DIR] [-j N] [--keep-records] [--json FILE]\n"
-		"       nbox sweep RUN [OPTION VALUES]... --live\n"
-		"       nbox sweep RUN [OPTION VALUES]... --on slurm|commands\n\n"
+		"usage: nbox sweep RUN [--nodes N,...] [--preset P,...] [--what-if W]... [--OPTION VALUES]... [--list FILE] [--out DIR]\n\n"
 		"What the run RUN (a results directory, or its name) would have been in many settings, from its record (nbox retime). Options are\n"
 		"those of nbox run. All combinations of their values are tried; what is not given is as it was in the run.\n\n"
-		"  --nodes 2,8,32                              a list; a number without a unit has that of the last\n"
-		"  --nodes 8..1024:x2                          a range by a factor: 8, 16, ... 1024\n"
-		"  --inter-bandwidth 100..400Gbps:+100Gbps     a range by steps\n"
-		"  --what-if add:op=allreduce,delay={0..10ms:1ms}  in braces where a value may have commas itself\n"
-		"  --what-if '{none|slow:rank=3,compute=1.5}'  with a bar, commas belong to the values\n"
-		"  --list FILE                                 each line is a setting: options, as on a command line\n\n"
-		"Each point has a folder below DIR/points (else RUN-sweep/points), with summary.json and config.yaml, and with its record where\n"
-		"--keep-records says so. A point that is complete is not done again. -j: points at a time, else one a processor. A point that\n"
-		"fails is marked, the others go on, and the exit code is 1; 3 where one is not as --expect says. DIR has sweep.csv, sweep.json, sweep.html and sweep.svg; --json\n"
-		"also writes FILE ('-': only that, to standard output).\n\n"
-		"--live runs the job again for each point, one after the other, by the run's own command line.\n"
-		"--on slurm writes a job array, and submits it; --on commands prints a command line for each point, for any launcher. DIR lies\n"
-		"where all machines see it; afterwards the same line without --on shows the sweep. --point K: do only that point, from 0.\n");
+		"  RUN --nodes 2,8,32                                 a list; a number without a unit has that of the last\n"
+		"  RUN --nodes 8..1024:x2                             a range by a factor: 8, 16, ... 1024\n"
+		"  RUN --inter-bandwidth 100..400Gbps:+100Gbps        a range by steps\n"
+		"  RUN --what-if add:op=allreduce,delay={0..10ms:1ms} in braces where a value may have commas itself\n"
+		"  RUN --what-if '{none|slow:rank=3,compute=1.5}'     with a bar, commas belong to the values\n\n"
+		"DIR, else RUN-sweep, gets sweep.csv, sweep.json, sweep.html and sweep.svg, and for each point a folder below points/ with\n"
+		"summary.json and config.yaml. A point that is complete is not done again. One that fails is marked, the others go on, and the\n"
+		"exit code is 1; it is 3 where one is not as --expect says.\n"
+		"For other machines DIR lies where all see it; when they are through, the same line without --on shows the sweep.\n\n");
+	option_help(COMMAND_SWEEP, 20, to);
 	return code;
 }
 
