@@ -107,6 +107,8 @@ static int leave_out(struct played *p, size_t skip, struct err *err)
 	int r = p->from->make(p->from->ctx, &c, err);
 
 	if (r == 0)
+		r = config_scenario(c, err); /* its what-ifs are in the list */
+	if (r == 0)
 		value_clear(&c->values[CONFIG_WHAT_IF]);
 	for (size_t i = 0; i < v->n_items && r == 0; i++)
 		if (i != skip)
