@@ -67,7 +67,8 @@ static int add_real(struct record *ret, struct record_comm *to, const struct rec
 		return -ENOMEM;
 	if (to->n_real)
 		memcpy(real, to->real, to->n_real * sizeof(*real));
-	memcpy(real + to->n_real, from->real, from->n_real * sizeof(*real));
+	if (from->n_real)
+		memcpy(real + to->n_real, from->real, from->n_real * sizeof(*real));
 	qsort(real, n, sizeof(*real), by_rank);
 	to->real = real;
 	to->n_real = n;

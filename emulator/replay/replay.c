@@ -152,6 +152,13 @@ static int make_comm(struct player *p, uint64_t i)
 	return r < 0 ? err_set(p->err, ENOMEM, "out of memory") : 0;
 }
 
+/* memcpy() of nothing may not be from NULL. */
+static void copy(void *to, const void *from, size_t bytes)
+{
+	if (bytes)
+		memcpy(to, from, bytes);
+}
+
 static int copy_record(struct player *p)
 {
 	const struct record *rec = p->rec;
@@ -171,9 +178,9 @@ static int copy_record(struct player *p)
 	out->points = calloc(rec->n_points + 1, sizeof(*out->points));
 	if (!out->comms || !out->ops || !out->points)
 		return err_set(p->err, ENOMEM, "out of memory");
-	memcpy(out->comms, rec->comms, rec->n_comms * sizeof(*out->comms));
-	memcpy(out->ops, rec->ops, rec->n_ops * sizeof(*out->ops));
-	memcpy(out->points, rec->points, rec->n_points * sizeof(*out->points));
+	copy(out->comms, rec->comms, rec->n_comms * sizeof(*out->comms));
+	copy(out->ops, rec->ops, rec->n_ops * sizeof(*out->ops));
+	copy(out->points, rec->points, rec->n_points * sizeof(*out->points));
 	out->n_comms = rec->n_comms;
 	out->n_ops = rec->n_ops;
 	out->n_points = rec->n_points;

@@ -95,12 +95,15 @@ struct fields {
 
 static struct fields fields_of(const struct record *rec, const struct rows_row *row)
 {
-	const struct record_op *op = &rec->ops[row->index];
-	const struct record_point *p = &rec->points[row->index];
+	const struct record_op *op;
+	const struct record_point *p;
 
-	return row->is_op
-		       ? (struct fields){op->name, op->host, op->world_rank, op->n_deps, op->deps}
-		       : (struct fields){p->name, p->host, p->world_rank, p->n_deps, p->deps};
+	if (row->is_op) {
+		op = &rec->ops[row->index];
+		return (struct fields){op->name, op->host, op->world_rank, op->n_deps, op->deps};
+	}
+	p = &rec->points[row->index];
+	return (struct fields){p->name, p->host, p->world_rank, p->n_deps, p->deps};
 }
 
 /* Whom @i waits for. */

@@ -1,0 +1,103 @@
+/* Records that the reader accepts, played again in a world of their size: a replay or a sentence.
+ */
+#include "fuzz.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "engine/record-read.h"
+#include "replay/replay.h"
+
+/* The plug-ins of this build: beside tests/ in the build folder. */
+static const char *models_dir(void)
+{
+	static char dir[PATH_MAX - 16];
+	char exe[PATH_MAX] = "";
+
+	if (dir[0] || readlink("/proc/self/exe", exe, PATH_MAX - 64) < 0)
+		return dir;
+	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
+		*strrchr(exe, '/') = '\0';
+	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
+	/* stays: libFuzzer counts in it */
+	strcat(strcpy(exe, dir), "/ring.so");
+	dlopen(exe, RTLD_NOW | RTLD_NODELETE);
+	return dir;
+}
+
+static int set(struct config *c, enum option_id id, uint32_t n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	return config_set(c, id, SOURCE_FLAG, text);
+}
+
+static int set_real(struct config *c, const struct record *r)
+{
+	bool is_real[64] = {false};
+	char text[256] = "";
+	size_t used = 0;
+
+	for (uint64_t i = 0; i < r->n_comms; i++)
+		for (uint32_t k = 0; k < r->comms[i].n_real; k++)
+			is_real[r->comms[i].real[k].world_rank] = true;
+	for (uint32_t i = 0; i < r->header.world_size; i++)
+		if (is_real[i])
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u",
+						 used ? "," : "", i);
+	return used ? config_set(c, CONFIG_REAL, SOURCE_FLAG, text) : 0;
+}
+
+static void play(const struct record *r, const struct config *c)
+{
+	const char *dirs[] = {models_dir(), NULL};
+	struct rows_graph g;
+	struct record out;
+	struct replay_told told;
+	struct err err = {""};
+
+	if (rows_graph_make(r, &g, &err) < 0)
+		return;
+	const struct replay in = {.graph = &g, .config = c, .dirs = dirs};
+
+	if (replay_play(&in, &out, &told, &err) == 0) {
+		if (out.n_ops > r->n_ops || out.n_points > r->n_points)
+			abort();
+		record_deinit(&out);
+	} else if (!err.text[0]) {
+		abort();
+	}
+	rows_graph_deinit(&g);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static char packed[1 << 17];
+	struct config *c = NULL;
+	struct record r;
+	struct err err = {""};
+	size_t n;
+
+	if (size < 4 || memcmp(data, RECORD_MAGIC, 4) != 0) {
+		n = ZSTD_compress(packed + RECORD_MAGIC_BYTES, sizeof(packed) - RECORD_MAGIC_BYTES,
+				  data, size, 1);
+		if (ZSTD_isError(n))
+			return 0;
+		memcpy(packed, RECORD_MAGIC, RECORD_MAGIC_BYTES);
+		data = (const uint8_t *)packed;
+		size = n + RECORD_MAGIC_BYTES;
+	}
+	if (record_parse(data, size, &r, &err))
+		return 0;
+	if (r.header.world_size <= 64 && config_new(&c) == 0 &&
+	    set(c, CONFIG_NODES, r.header.n_nodes) == 0 &&
+	    set(c, CONFIG_GPUS_PER_NODE, r.header.gpus_per_node) == 0 && set_real(c, &r) == 0 &&
+	    config_set(c, CONFIG_MODEL, SOURCE_FLAG, "ring") == 0 && config_finish(c, &err) == 0)
+		play(&r, c);
+	config_free(c);
+	record_deinit(&r);
+	return 0;
+}
