@@ -15,26 +15,33 @@ void latest_is(struct post *post, uint32_t world_rank, double start)
 	}
 }
 
-static uint32_t last_of(const struct sched *s, uint32_t own, const double *arrive)
+/* The rank that @own needs and that comes last, if @last comes last of all. */
+static uint32_t needed_by(const struct sched *s, uint32_t own, uint32_t last)
 {
-	uint32_t last = own;
+	bool is_from_root = s->kind == COLL_BROADCAST || s->kind == COLL_SCATTER;
 
-	if (coll_has_root(s->kind) && own != s->root)
-		return s->kind == COLL_BROADCAST || s->kind == COLL_SCATTER ? s->root : own;
-	if (s->kind == COLL_BROADCAST || s->kind == COLL_SCATTER)
-		return own;
-	for (uint32_t r = 0; r < s->n_ranks; r++)
-		if (isfinite(arrive[r]) && arrive[r] > arrive[last])
-			last = r;
-	return last;
+	if (!coll_has_root(s->kind))
+		return last;
+	if (own == s->root)
+		return is_from_root ? own : last;
+	return is_from_root ? s->root : own;
 }
 
-void latest_of_ranks(struct post *post, const double *arrive)
+void latest_of_ranks(struct post *const *posts, uint32_t n, const double *arrive)
 {
-	uint32_t last = last_of(post->op->sched, post->member->rank, arrive);
+	const struct op *op = posts[0]->op;
+	uint32_t last = posts[0]->member->rank;
 
-	if (isfinite(arrive[last]))
-		latest_is(post, membership_world(&post->op->comm->members.map, last), arrive[last]);
+	for (uint32_t r = 0; r < op->sched->n_ranks; r++)
+		if (isfinite(arrive[r]) && arrive[r] > arrive[last])
+			last = r;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t rank = needed_by(op->sched, posts[i]->member->rank, last);
+
+		if (isfinite(arrive[rank]))
+			latest_is(posts[i], membership_world(&op->comm->members.map, rank),
+				  arrive[rank]);
+	}
 }
 
 void latest_of_posts(struct run *run)

@@ -211,10 +211,10 @@ static int play_here(struct apart *a, struct err *err)
 		r = share(a, false, a->end, err);
 	for (uint32_t i = 0; r == 0 && i < m->n_ranks; i++)
 		a->world[membership_world(m, i)] = a->end[i];
-	if (a->early)
-		latest_of_ranks(a->early, a->arrive);
-	for (uint32_t i = 0; a->run && i < a->run->n_posts; i++)
-		latest_of_ranks(a->run->posts[i], a->arrive);
+	if (r == 0 && a->early)
+		latest_of_ranks(&a->early, 1, a->arrive);
+	else if (r == 0)
+		latest_of_ranks(a->run->posts, a->run->n_posts, a->arrive);
 	if (r < 0 || !a->plain_ends)
 		return r;
 	r = play(a, a->plain_ends, true, a->plain, err);
