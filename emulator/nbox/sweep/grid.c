@@ -111,7 +111,7 @@ static int check_braces(const struct option_word *w, struct err *err)
 			return 0; /* braces */
 		if (eq >= n && key && isdigit((unsigned char)*at))
 			break; /* a parameter without its name */
-		key = at;
+		key = eq < n ? at : key;
 		if (eq < n && dots && dots < at + n && isdigit((unsigned char)at[eq + 1]) &&
 		    isdigit((unsigned char)dots[2]))
 			break;
