@@ -92,10 +92,11 @@ static inline double wall_of(const struct timelines *t, uint64_t ns)
 	return ns >= t->epoch_ns ? (double)(ns - t->epoch_ns) : -(double)(t->epoch_ns - ns);
 }
 
-/* Rounded up, but for what sums of doubles are wrong by. */
+/* Rounded up, but for what sums of doubles are wrong by. A record may hold any times: 292 years are
+ * the most. */
 static inline uint64_t ns_of(const struct timelines *t, double at)
 {
-	double up = ceil(at - 1e-3);
+	double up = fmax(-0x1p63, fmin(ceil(at - 1e-3), 0x1p63));
 
 	return up >= 0 ? t->epoch_ns + (uint64_t)up : t->epoch_ns - (uint64_t)-up;
 }
