@@ -36,7 +36,7 @@ static int count_of(const struct record_op *op, uint32_t n_ranks, uint64_t *ret,
 	return err_set(
 		err, EINVAL,
 		"communicator %u has %u ranks in the new world instead of %u, and %s in it: how "
-		"much each rank sends then is not known from one run; record the job there, too",
+		"much each rank sends then the record does not say; nbox run plays the job there",
 		op->comm, n_ranks, before, coll_kind_name(op->kind));
 }
 

@@ -37,7 +37,6 @@ struct player {
 	struct record out;
 	struct sim_heap events;
 	double now;
-	uint64_t n_taken;
 	struct err *err;
 	int error; /* of a sink */
 };
@@ -230,7 +229,9 @@ static int open_world(struct player *p)
 			"the run was recorded on nodes of %u GPUs, not %u: which rank computes "
 			"what would be another",
 			p->rec->header.gpus_per_node, c->topology.gpus_per_node);
-	r = open_model(c, p->in->dirs, &p->ops.delay, p->err);
+	r = world_check_layouts(&p->rec->header, c, p->err);
+	if (r == 0)
+		r = open_model(c, p->in->dirs, &p->ops.delay, p->err);
 	if (r == 0 && p->rec->job)
 		r = delay_set_job(p->ops.delay, &(struct delay_job){p->rec->job, p->rec->job_bytes},
 				  p->err);
@@ -454,7 +455,6 @@ static int play_event(struct player *p, enum event what, uint32_t row)
 
 	switch (what) {
 	case EVENT_TAKE:
-		p->n_taken++;
 		return p->in->graph->rows[row].is_op ? take_op(p, row) : take_point(p, row);
 	case EVENT_ARRIVE:
 		r = op_start(p->posts[row], p->err);

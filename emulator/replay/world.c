@@ -52,6 +52,52 @@ static int by_shape(const struct record_comm *c, const struct record_header *h,
 	return 1;
 }
 
+/* Axis by axis. */
+static int check_layout(const struct layout *was, const struct layout *is, struct err *err)
+{
+	if (was->n_axes != is->n_axes)
+		return err_set(err, EINVAL, "layout: the run had %u axes, not %u", was->n_axes,
+			       is->n_axes);
+	for (uint32_t i = 0; i < was->n_axes; i++) {
+		const struct layout_axis *a = &was->axis[i], *b = &is->axis[i];
+
+		if (strcmp(a->name, b->name) != 0)
+			return err_set(err, EINVAL, "layout: axis %u of the run was %s, not %s",
+				       i + 1, a->name, b->name);
+		if (a->size != b->size && !strstr(a->name, "dp"))
+			return err_set(err, EINVAL,
+				       "layout: %s=%u instead of %u: each rank would compute "
+				       "something else than it did in the run; nbox run plays it",
+				       a->name, b->size, a->size);
+	}
+	return 0;
+}
+
+int world_check_layouts(const struct record_header *h, const struct config *to, struct err *err)
+{
+	char texts[sizeof(h->layout)], *rest = NULL;
+	size_t n = 0;
+
+	memcpy(texts, h->layout, sizeof(texts));
+	for (char *text = strtok_r(texts, ";", &rest); text; text = strtok_r(NULL, ";", &rest)) {
+		struct layout was;
+		int r = layout_parse(text, h->world_size, &was, err);
+
+		if (r == 0 && n < to->n_layouts)
+			r = check_layout(&was, &to->layouts[n], err);
+		if (r < 0)
+			return r;
+		n++;
+	}
+	if (n != to->n_layouts)
+		return err_set(
+			err, EINVAL,
+			"layout: the run had %zu, not %zu: which ranks are together is in its "
+			"record",
+			n, to->n_layouts);
+	return 0;
+}
+
 int world_members(const struct record_comm *c, const struct record_header *h,
 		  const struct config *to, struct members *ret, struct err *err)
 {

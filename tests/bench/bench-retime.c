@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "config/config.h"
 #include "engine/record-rows.h"
 #include "replay/replay.h"
@@ -41,16 +41,10 @@ static double now_s(void)
 static const char *models_dir(void)
 {
 	static char dir[PATH_MAX];
-	char exe[PATH_MAX - 64];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
-	if (n < 0)
+	if (file_own_folder(dir, sizeof(dir) - 32) < 0)
 		fail("cannot find its own folder");
-	exe[n] = '\0';
-	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
-		*strrchr(exe, '/') = '\0';
-	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
-	return dir;
+	return strcat(dir, "/../../delaymodels");
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -319,7 +313,7 @@ static void micro_batch(struct record *rec, struct at *at, uint32_t stage, uint3
 
 static void make_3d(struct record *rec)
 {
-	*rec = (struct record){.header = {.n_real = TP * PP}};
+	*rec = (struct record){.header = {.n_real = TP * PP, .layout = "tp=8,pp=16,dp=128"}};
 	for (uint32_t s = 0; s < PP; s++)
 		set_real(rec, add_comm(rec, TP, s * TP, 1, 1), s * TP, TP, 1);
 	for (uint32_t t = 0; t < TP; t++)

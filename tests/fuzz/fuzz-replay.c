@@ -4,9 +4,9 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <unistd.h>
 #include <zstd.h>
 
+#include "base/file.h"
 #include "engine/record-read.h"
 #include "replay/replay.h"
 
@@ -14,16 +14,14 @@
 static const char *models_dir(void)
 {
 	static char dir[PATH_MAX - 16];
-	char exe[PATH_MAX] = "";
+	char ring[PATH_MAX];
 
-	if (dir[0] || readlink("/proc/self/exe", exe, PATH_MAX - 64) < 0)
+	if (dir[0] || file_own_folder(dir, sizeof(dir) - 32) < 0)
 		return dir;
-	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
-		*strrchr(exe, '/') = '\0';
-	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
+	strcat(dir, "/../../delaymodels");
 	/* stays: libFuzzer counts in it */
-	strcat(strcpy(exe, dir), "/ring.so");
-	dlopen(exe, RTLD_NOW | RTLD_NODELETE);
+	snprintf(ring, sizeof(ring), "%s/ring.so", dir);
+	dlopen(ring, RTLD_NOW | RTLD_NODELETE);
 	return dir;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cmocka-all.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "replay/counts.h"
@@ -79,6 +80,32 @@ static void test_members(void **state)
 	expect(&dp, "tp=2,dp=16", 16, 2);
 }
 
+/* Data-parallel axes may grow; others would change what a rank computes. */
+static void expect_layout(const char *was, const char *is, const char *why)
+{
+	struct record_header h = from;
+	struct config *config = to("8", is);
+	struct err err = {""};
+
+	snprintf(h.layout, sizeof(h.layout), "%s", was);
+	assert_int_equal(world_check_layouts(&h, config, &err), why ? -EINVAL : 0);
+	if (why)
+		assert_non_null(strstr(err.text, why));
+	config_free(config);
+}
+
+static void test_layouts(void **state)
+{
+	(void)state;
+	expect_layout("", NULL, NULL);
+	expect_layout("tp=2,dp=8", "tp=2,dp=16", NULL);
+	expect_layout("tp=2,dp=8", "tp=4,dp=8", "tp=4 instead of 2");
+	expect_layout("tp=2,dp=8", "pp=2,dp=16", "was tp, not pp");
+	expect_layout("tp=2,dp=8", "tp=2,pp=2,dp=8", "2 axes, not 3");
+	expect_layout("tp=2,dp=8", NULL, "had 1, not 0");
+	expect_layout("", "tp=2,dp=16", "had 0, not 1");
+}
+
 static int counted(uint32_t kind, uint64_t count, uint32_t before, uint32_t after, uint64_t *ret)
 {
 	struct record_comm c = {.number = 1, .n_ranks = before};
@@ -115,6 +142,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_counts),
 	};
 
