@@ -112,13 +112,37 @@ static void test_without_deps(void **state)
 	rows_graph_deinit(&g);
 }
 
+/* A point that came before the op's last post had: nobody knew the end, and the point went on from
+ * the arrival. */
+static void test_op_not_over(void **state)
+{
+	struct record_op ops[] = {op_at(0, 1, NULL), op_at(2, 1, NULL)};
+	struct record_point points[] = {point_at(1, 2, NULL)};
+	struct record rec = {.ops = ops, .points = points, .n_ops = 2, .n_points = 1};
+	struct rows_graph g;
+
+	(void)state;
+	ops[1].world_rank = 1;
+	ops[1].number = ops[0].number;
+	g = make(&rec);
+	assert_int_equal(g.rows[1].latest.row, 0);
+	assert_int_equal(g.rows[1].latest.open_ns, 0);
+	assert_true(g.followers[g.rows[0].first_follower].is_early);
+	rows_graph_deinit(&g);
+	/* had it come behind */
+	points[0].order = 3;
+	g = make(&rec);
+	assert_int_not_equal(g.rows[2].latest.open_ns, 0);
+	assert_false(g.followers[g.rows[0].first_follower].is_early);
+	rows_graph_deinit(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_names_again),
-		cmocka_unit_test(test_gate),
-		cmocka_unit_test(test_without_deps),
+		cmocka_unit_test(test_order),       cmocka_unit_test(test_names_again),
+		cmocka_unit_test(test_gate),        cmocka_unit_test(test_without_deps),
+		cmocka_unit_test(test_op_not_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
