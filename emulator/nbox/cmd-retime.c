@@ -74,6 +74,12 @@ static int take_words(int argc, char **argv, struct args *a, struct err *err)
 			a->json = w.value;
 		else if (w.id == CONFIG_OUT)
 			a->out = w.value;
+		else if (w.id == CONFIG_REAL || w.id == CONFIG_AS_NODE)
+			return err_set(
+				err, EINVAL,
+				"%s: the real ranks are those of the record; --with RUN2 adds those of "
+				"another run",
+				w.name);
 		else
 			a->options[a->n_options++] = w;
 	}

@@ -76,6 +76,10 @@ exits 2 "a rank that is real twice is refused" "$NBOX" retime alone0 --with alon
 says "rank 0 is real in two of the runs" "with a sentence"
 exits 1 "nodes of other GPUs are refused" "$NBOX" retime ddp --gpus-per-node 2
 says "recorded on nodes of 1 GPUs" "with a sentence"
+exits 0 "a bandwidth that the model does not look at" "$NBOX" retime ddp --model ring:bw=400Gbps --inter-bandwidth 10Gbps
+says "may change nothing" "is a warning"
+exits 2 "other real ranks are refused" "$NBOX" retime ddp --real 1
+says "--with RUN2" "with what to do"
 exits 2 "an unknown run is refused" "$NBOX" retime no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" retime ddp --nodez 8
 says "--nodes" "with a suggestion"
