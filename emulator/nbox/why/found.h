@@ -47,9 +47,9 @@ struct why_late {
 struct why_slack {
 	uint32_t group, op;
 	double n; /* of its ops, in a mean iteration */
-	/* Each may take so much more before the iteration does; before it does by more than one of
-	 * them: there the next waits for the one before. To a thousandth of an iteration;
-	 * INFINITY: nothing waits for them */
+	/* Each may take so much more before the iteration does, to a thousandth of it. From the
+	 * knee on more than half of what they take more shows, of what shows in the end: before it,
+	 * the most is hidden. INFINITY: nothing waits for them */
 	double ns, knee_ns;
 };
 

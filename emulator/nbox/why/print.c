@@ -201,7 +201,7 @@ static void print_slacks(const struct why *w, FILE *to)
 			fprintf(to, "%9.3f ms  more may each of %.3g %s of %s take at no cost",
 				s->ns / 1e6, s->n, op, of);
 		if (!isinf(s->knee_ns))
-			fprintf(to, ", up to %.3f at that of one", s->knee_ns / 1e6);
+			fprintf(to, "; from %.3f on, the knee, most of it shows", s->knee_ns / 1e6);
 		fputc('\n', to);
 	}
 }

@@ -10,6 +10,7 @@
 #include "schedule/coll.h"
 
 #define HALVES 24         /* of an iteration of a second: 60 ns */
+#define THIRDS 40         /* as near */
 #define NEARLY (1 + 1e-3) /* as long */
 
 struct late {
@@ -48,29 +49,57 @@ double slack_iteration(const struct chain *c, const struct why *w, const struct 
 	return times[(n - 1) / 2];
 }
 
-/* The most that ops may take more for an iteration to grow by no more than nothing, or, with
- * @may_show, than one of them has beyond its slack. */
-static double most(const struct chain *c, const struct slack_step *steps, uint64_t n,
-		   const struct why *w, const struct why_slack *s, bool may_show)
+/* What each op of @s taking @ns more adds to an iteration of @base. */
+struct curve {
+	const struct chain *c;
+	const struct why *w;
+	const struct slack_step *steps;
+	uint64_t n;
+	double base;
+};
+
+static double added(const struct curve *v, const struct why_slack *s, double ns)
 {
-	double base = slack_iteration(c, w, s, steps, n, 0), low = 0, high = 2 * base;
+	return slack_iteration(v->c, v->w, s, v->steps, v->n, ns) - v->base;
+}
 
-	for (int i = 0; i <= HALVES; i++) {
-		double at = i ? (low + high) / 2 : high;
-		double shown = may_show ? fmax(0, at - s->ns) : 0;
+/* The most that adds nothing. @high: adds something. */
+static double free_ns(const struct curve *v, const struct why_slack *s, double high)
+{
+	double low = 0;
 
-		if (slack_iteration(c, w, s, steps, n, at) > base * NEARLY + shown)
+	for (int i = 0; i < HALVES; i++) {
+		double at = (low + high) / 2;
+
+		if (added(v, s, at) > v->base * (NEARLY - 1))
 			high = at;
-		else if (i == 0)
-			return INFINITY;
 		else
 			low = at;
 	}
 	return low;
 }
 
+/* Where the curve is furthest below the line through its beginning that is half as steep as its
+ * end: it turns upwards only, so that there its slope passes this half. */
+static double knee_ns(const struct curve *v, const struct why_slack *s, double high)
+{
+	double half = (added(v, s, 2 * high) - added(v, s, high)) / high / 2, low = 0;
+
+	for (int i = 0; i < THIRDS; i++) {
+		double a = low + (high - low) / 3, b = high - (high - low) / 3;
+
+		if (half * a - added(v, s, a) < half * b - added(v, s, b))
+			low = a;
+		else
+			high = b;
+	}
+	return (low + high) / 2;
+}
+
 int slack_find(const struct chain *c, const struct slack_step *steps, uint64_t n, struct why *w)
 {
+	struct curve v = {c, w, steps, n,
+			  slack_iteration(c, w, &(struct why_slack){.group = 0}, steps, n, 0)};
 	CLEANUP(freep)
 	double *count = calloc((size_t)(w->n_groups + 1) * COLL_KINDS, sizeof(*count));
 
@@ -84,11 +113,13 @@ int slack_find(const struct chain *c, const struct slack_step *steps, uint64_t n
 				      c->rows[k].op->kind] += 1 / (double)n;
 	for (uint32_t i = 0; i < w->n_groups * COLL_KINDS; i++) {
 		struct why_slack s = {.group = i / COLL_KINDS, .op = i % COLL_KINDS, .n = count[i]};
+		double high = 2 * v.base;
+		bool is_waited = added(&v, &s, high) > v.base * (NEARLY - 1);
 
 		if (count[i] == 0)
 			continue;
-		s.ns = most(c, steps, n, w, &s, false);
-		s.knee_ns = isinf(s.ns) ? INFINITY : most(c, steps, n, w, &s, true);
+		s.ns = is_waited ? free_ns(&v, &s, high) : INFINITY;
+		s.knee_ns = is_waited ? knee_ns(&v, &s, high) : INFINITY;
 		w->slacks[w->n_slacks++] = s;
 	}
 	return 0;
