@@ -14,6 +14,7 @@
 
 #define MAX 24
 #define MAX_CONNS 4096
+#define MAX_LANES 16
 
 /* --- the model: the interior of the world, obviously ---------------------------- */
 
@@ -27,6 +28,7 @@ struct model {
 	const struct sched *s;
 	const struct bitmap *real;
 	struct conn conns[MAX_CONNS];
+	struct conn *at_lane[MAX][MAX][MAX_LANES]; /* of conns, or NULL */
 	uint32_t n_conns;
 	uint32_t n_threads[MAX];
 	uint64_t *at[MAX];
@@ -34,12 +36,13 @@ struct model {
 
 static struct conn *conn_of(struct model *m, uint32_t src, uint32_t dst, uint16_t lane)
 {
-	for (uint32_t i = 0; i < m->n_conns; i++)
-		if (m->conns[i].src == src && m->conns[i].dst == dst && m->conns[i].lane == lane)
-			return &m->conns[i];
-	assert_true(m->n_conns < MAX_CONNS);
-	m->conns[m->n_conns] = (struct conn){src, dst, lane, 0, 0};
-	return &m->conns[m->n_conns++];
+	assert_true(lane < MAX_LANES);
+	if (!m->at_lane[src][dst][lane]) {
+		assert_true(m->n_conns < MAX_CONNS);
+		m->conns[m->n_conns] = (struct conn){src, dst, lane, 0, 0};
+		m->at_lane[src][dst][lane] = &m->conns[m->n_conns++];
+	}
+	return m->at_lane[src][dst][lane];
 }
 
 static void model_init(struct model *m, const struct sched *s, const struct bitmap *real)
@@ -47,6 +50,7 @@ static void model_init(struct model *m, const struct sched *s, const struct bitm
 	m->s = s;
 	m->real = real;
 	m->n_conns = 0;
+	memset(m->at_lane, 0, sizeof(m->at_lane));
 	for (uint32_t r = 0; r < s->n_ranks; r++) {
 		m->n_threads[r] = sched_n_threads(s, r);
 		m->at[r] = calloc(m->n_threads[r] + 1, sizeof(uint64_t));
