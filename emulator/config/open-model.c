@@ -186,6 +186,23 @@ static int check_communicators(const struct config *c, const struct delay_chain 
 	return 0;
 }
 
+/* What was given for this run alone: a file may serve several models. */
+static const char *given(const struct config *c, enum option_id id)
+{
+	enum config_source source = c->values[id].source;
+
+	return source == SOURCE_FLAG || source == SOURCE_VARIABLE ? config_text(c, id) : NULL;
+}
+
+static void look_at_hops(const struct config *c, struct delay_chain *d)
+{
+	delay_network_given(
+		d, &(struct delay_network){.intra_latency = given(c, CONFIG_INTRA_LATENCY),
+					   .intra_bandwidth = given(c, CONFIG_INTRA_BANDWIDTH),
+					   .inter_latency = given(c, CONFIG_INTER_LATENCY),
+					   .inter_bandwidth = given(c, CONFIG_INTER_BANDWIDTH)});
+}
+
 int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,
 	       struct err *err)
 {
@@ -197,6 +214,8 @@ int open_model(const struct config *c, const char *const *dirs, struct delay_cha
 	r = delay_has_plan(chain) ? need_fabric(c, err) : refuse_cables(c, err);
 	if (r == 0 && delay_has_plan(chain))
 		r = pin(c, chain, err);
+	else if (r == 0)
+		look_at_hops(c, chain);
 	if (r == 0)
 		r = need_steps(c, chain, err);
 	if (r == 0)

@@ -27,8 +27,8 @@ static const char *resolve(const struct delay_instance *in, const char *name, co
 	return NULL;
 }
 
-char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf,
-		    size_t size)
+/* As resolve(), of hop value @i in the order of struct delay_network. */
+static const char *resolve_hop(const struct delay_instance *in, int i, const char **ret_name)
 {
 	static const struct {
 		const char *own, *any;
@@ -38,6 +38,39 @@ char *delay_network(const struct delay_chain *d, const struct delay_network *clu
 		{"inter_alpha", "alpha"},
 		{"inter_bw", "bw"},
 	};
+	const char *v = resolve(in, names[i].own, ret_name);
+
+	return v ? v : resolve(in, names[i].any, ret_name);
+}
+
+void delay_network_given(struct delay_chain *d, const struct delay_network *given)
+{
+	const char *const values[4] = {given->intra_latency, given->intra_bandwidth,
+				       given->inter_latency, given->inter_bandwidth};
+	static const char *const options[4] = {"intra-latency", "intra-bandwidth", "inter-latency",
+					       "inter-bandwidth"};
+	const struct delay_instance *in = &d->items[0];
+
+	for (int i = 0; i < 4; i++) {
+		const char *name, *v = values[i] ? resolve_hop(in, i, &name) : CLUSTER;
+
+		if (v && strcmp(v, CLUSTER) == 0)
+			continue;
+		if (v)
+			err_set(&d->warning, 0,
+				"%s %s may change nothing: model %s has %s=%s of its own, which "
+				"counts",
+				options[i], values[i], in->plugin.table.name, name, v);
+		else
+			err_set(&d->warning, 0,
+				"%s %s may change nothing: model %s has no parameter of it",
+				options[i], values[i], in->plugin.table.name);
+	}
+}
+
+char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf,
+		    size_t size)
+{
 	const char *const clusters[4] = {cluster->intra_latency, cluster->intra_bandwidth,
 					 cluster->inter_latency, cluster->inter_bandwidth};
 	const struct delay_instance *in = &d->items[0];
@@ -46,10 +79,8 @@ char *delay_network(const struct delay_chain *d, const struct delay_network *clu
 	int n_known = 0;
 
 	for (int i = 0; i < 4; i++) {
-		const char *name = "", *v = resolve(in, names[i].own, &name);
+		const char *name = "", *v = resolve_hop(in, i, &name);
 
-		if (!v)
-			v = resolve(in, names[i].any, &name);
 		n_known += v != NULL;
 		values[i] = v && strcmp(v, CLUSTER) != 0 ? v : clusters[i];
 		from[i] = values[i] == v ? name : NULL;

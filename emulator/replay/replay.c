@@ -526,6 +526,8 @@ int replay_play(const struct replay *in, struct record *ret, struct replay_told 
 	*told = (struct replay_told){.counts = p.counts_told, .n_lost = drop_lost(&p)};
 	if (in->sink.warn)
 		ops_tell_unmet(&p.ops, in->sink.warn, in->sink.ctx);
+	if (in->sink.warn && delay_warning(p.ops.delay))
+		in->sink.warn(in->sink.ctx, delay_warning(p.ops.delay));
 	if (delay_decided_by(p.ops.delay))
 		snprintf(told->decided_by, sizeof(told->decided_by), "%s",
 			 delay_decided_by(p.ops.delay));

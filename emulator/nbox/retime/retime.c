@@ -162,22 +162,6 @@ static void fill_report(const struct recorded *r, struct retimed *ret)
 			(unsigned long long)ret->told.n_lost, r->graph.n);
 }
 
-/* An option that was given for this, and that the model does not look at. */
-static void warn_of_own(const struct config *c, struct report *rep)
-{
-	static const enum option_id hops[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
-					      CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
-
-	for (size_t i = 0; i < ARRAY_SIZE(hops); i++)
-		if (c->values[hops[i]].source == SOURCE_FLAG &&
-		    strstr(rep->network, "the model's own"))
-			report_warn(
-				rep,
-				"--%s %s may change nothing: model %s has parameters of its own, "
-				"which count; give it as one of these (nbox models)",
-				options[hops[i]].name, config_text(c, hops[i]), c->model);
-}
-
 static void on_warn(void *ctx, const char *sentence)
 {
 	report_warn(ctx, "%s", sentence);
@@ -209,7 +193,6 @@ int retime(const struct recorded *r, const struct config *c, struct retimed *ret
 	for (uint32_t i = 0; i < warnings.n_warnings; i++)
 		report_warn(&ret->report, "%s", warnings.warnings[i]);
 	fill_report(r, ret);
-	warn_of_own(c, &ret->report);
 	report_expect_of(&ret->report, c, -1);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "config/open-model.h"
@@ -45,6 +46,15 @@ static int judge(const struct config *c, bool is_met, int exit_code)
 	return is_expected ? 0 : exit_code;
 }
 
+/* What was said before the run belongs to its figures; nboxd may have said it, too. */
+static void add_warning(const struct run *run, struct report *rep)
+{
+	for (uint32_t i = 0; i < rep->n_warnings; i++)
+		if (strstr(rep->warnings[i], run->warning))
+			return;
+	report_warn(rep, "%s", run->warning);
+}
+
 /* Makes the report of @rec and adds what only this run knows. */
 static int make(const struct run *run, const struct results *res, const struct record *rec,
 		int exit_code, struct report *ret)
@@ -55,6 +65,8 @@ static int make(const struct run *run, const struct results *res, const struct r
 		return r;
 	describe_network(run, rec, ret->network, sizeof(ret->network));
 	report_outcome(ret, exit_code, res->dir);
+	if (run->warning[0])
+		add_warning(run, ret);
 	report_expect_of(ret, run->config, exit_code);
 	if (run->device == RUN_DEVICE_HOST)
 		snprintf(ret->device, sizeof(ret->device),

@@ -117,6 +117,15 @@ done <<'T'
 --model const:time=1ms|1us, 400GB/s inside a node; 5us, 50GB/s between nodes (model const has no parameter of it)
 --model none|
 T
+while IFS='|' read -r options warning; do
+	# shellcheck disable=SC2086
+	exits 0 "options that the model does not look at: $options" "$NBOX" run --dry-run --nodes 4 $options -- true
+	is "$(sed -n 's/^warning  *//p' <<<"$out")" "$warning" "are named, and others are not"
+done <<'T'
+--model ring:bw=400Gbps --inter-bandwidth 10Gbps|inter-bandwidth 10Gbps may change nothing: model ring has bw=400Gbps of its own, which counts
+--model alphabeta:inter_bw=25GB/s --intra-bandwidth 10GB/s|
+--model none --inter-latency 9us|inter-latency 9us may change nothing: model none has no parameter of it
+T
 if ! ldconfig -p | grep -q libcuda.so.1; then
 	for dry in --dry-run --quiet; do
 		exits 2 "$dry --device cuda without a driver" "$NBOX" run $dry --nodes 64 --device cuda --out dry -- ./train
