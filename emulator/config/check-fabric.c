@@ -204,6 +204,23 @@ static int set_ecmp(struct config *c, struct err *err)
 	return r < 0 ? refuse(c, CONFIG_ECMP, 0, r, err) : 0;
 }
 
+static int set_oversubscription(struct config *c, struct err *err)
+{
+	struct fabric_network *n = c->fabric ? &c->fabric->network : NULL;
+	const char *text = config_text(c, CONFIG_OVERSUBSCRIPTION);
+	int r;
+
+	if (!n || n->kind == FABRIC_SWITCH || n->kind == FABRIC_CABLES)
+		return value_refuse(c, CONFIG_OVERSUBSCRIPTION, 0, err,
+				    "there is no fabric with leaves: give --preset or --fabric, of "
+				    "a network of rails, leaves and spines, a fat tree or a "
+				    "dragonfly");
+	r = units_ratio(text, &n->oversubscription, err);
+	if (r == 0)
+		r = fabric_check(c->fabric, err);
+	return r < 0 ? refuse(c, CONFIG_OVERSUBSCRIPTION, 0, r, err) : 0;
+}
+
 /* What a message between these two ranks meets: all latencies, the least bandwidth. */
 static bool along(const struct fabric *f, uint32_t src, uint32_t dst, struct hop_cost *ret)
 {
@@ -271,6 +288,8 @@ int check_fabric(struct config *c, struct err *err)
 		r = open_given(c, c->topology.n_nodes, c->topology.gpus_per_node, &c->fabric, err);
 	if (r == 0)
 		r = change_nodes(c, err);
+	if (r == 0 && config_text(c, CONFIG_OVERSUBSCRIPTION))
+		r = set_oversubscription(c, err);
 	return r == 0 && c->fabric ? set_hops(c, err) : r;
 }
 

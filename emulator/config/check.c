@@ -17,6 +17,7 @@
 #include "wire/wire.h"
 
 #define POLL_MAX_NS 1e9
+#define RATIO_MAX 1000.0
 #define WAIT_MAX_NS (86400.0 * 1e9)
 
 /* --- the cluster ---------------------------------------------------------- */
@@ -131,6 +132,27 @@ static int check_real(struct config *c, struct err *err)
 	return r < 0 ? value_refuse_text(c, CONFIG_REAL, err) : 0;
 }
 
+/* A layout that a former run was declared with follows the nodes of this one. */
+static int grow_layout(struct config *c, size_t item, struct err *err)
+{
+	struct config_item *of = &c->values[CONFIG_LAYOUT].items[item];
+	char text[LAYOUT_TEXT_MAX];
+	struct layout l;
+	char *grown;
+	int r;
+
+	if (!c->is_of_run || c->values[CONFIG_LAYOUT].source != SOURCE_FILE ||
+	    layout_parse(of->text, c->world, &l, NULL) == 0)
+		return 0;
+	r = layout_grow(of->text, c->world, text, err);
+	grown = r == 0 ? strdup(text) : NULL;
+	if (!grown)
+		return r < 0 ? r : err_set(err, ENOMEM, "out of memory");
+	free(of->text);
+	of->text = grown;
+	return 0;
+}
+
 static int check_layouts(struct config *c, struct err *err)
 {
 	const struct config_value *v = &c->values[CONFIG_LAYOUT];
@@ -143,7 +165,8 @@ static int check_layouts(struct config *c, struct err *err)
 				    "more than %d layouts; give the dense and the expert one",
 				    CONFIG_LAYOUTS_MAX);
 	for (size_t i = 0; i < v->n_items; i++) {
-		if (layout_parse(v->items[i].text, c->world, &c->layouts[i], &why) < 0)
+		if (grow_layout(c, i, &why) < 0 ||
+		    layout_parse(v->items[i].text, c->world, &c->layouts[i], &why) < 0)
 			return value_refuse(c, CONFIG_LAYOUT, i, err, "%s%s",
 					    value_name(c, CONFIG_LAYOUT, name, sizeof(name)),
 					    why.text);
@@ -183,6 +206,23 @@ static int check_bandwidth(struct config *c, enum option_id id, double *ret_byte
 {
 	if (config_text(c, id) && units_bandwidth(config_text(c, id), ret_bytes_per_ns, err) < 0)
 		return value_refuse_text(c, id, err);
+	return 0;
+}
+
+/* A ratio of at least @least. */
+static int check_ratio(struct config *c, enum option_id id, double least, double *ret,
+		       struct err *err)
+{
+	double x;
+
+	if (!config_text(c, id))
+		return 0;
+	if (units_ratio(config_text(c, id), &x, err) < 0)
+		return value_refuse_text(c, id, err);
+	if (!(x >= least && x <= RATIO_MAX))
+		return value_refuse(c, id, 0, err, "%s %.32s: from %g to %g", options[id].name,
+				    config_text(c, id), least, RATIO_MAX);
+	*ret = x;
 	return 0;
 }
 
@@ -470,6 +510,8 @@ int config_finish(struct config *c, struct err *err)
 	    (r = check_links_of_fabric(c, err)) < 0 ||
 	    (r = check_bandwidth(c, CONFIG_REDUCE_BANDWIDTH, &c->topology.reduce_bytes_per_ns,
 				 err)) < 0 ||
+	    (r = check_ratio(c, CONFIG_GPU_SPEED, 1 / RATIO_MAX, &c->topology.gpu_speed, err)) <
+		    0 ||
 	    (r = check_steps(c, err)) < 0 || (r = check_model(c, err)) < 0 ||
 	    (r = check_choices(c, err)) < 0 || (r = check_schedule(c, err)) < 0 ||
 	    (r = check_addresses(c, err)) < 0 || (r = check_times(c, err)) < 0 ||

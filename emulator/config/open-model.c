@@ -318,6 +318,9 @@ static const char *differences(const struct config *c, char *buf, size_t size)
 	buf[0] = '\0';
 	if (nics)
 		n = snprintf(buf, size, "; NICs given: %.40s", nics);
+	if (config_text(c, CONFIG_OVERSUBSCRIPTION))
+		n += snprintf(buf + n, size - (size_t)n, "; oversubscription given: %.16s",
+			      config_text(c, CONFIG_OVERSUBSCRIPTION));
 	if (cables->n_items)
 		snprintf(buf + n, size - (size_t)n, "; changed: %.60s%s", cables->items[0].text,
 			 cables->n_items > 1 ? " and more" : "");

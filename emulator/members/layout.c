@@ -94,7 +94,8 @@ static int refuse_product(const struct layout *l, uint64_t product, uint32_t wor
 		       (unsigned long long)product, world, hint);
 }
 
-int layout_parse(const char *text, uint32_t world, struct layout *ret, struct err *err)
+/* As layout_parse(); @world 0: of any. */
+static int parse(const char *text, uint32_t world, struct layout *ret, struct err *err)
 {
 	struct layout l = {0};
 	char item[160], order[160] = "";
@@ -143,7 +144,7 @@ int layout_parse(const char *text, uint32_t world, struct layout *ret, struct er
 		return err_set(err, EINVAL, "there is no axis; write for example tp=8,pp=4,dp=16");
 	if (order[0] && (r = reorder(&l, order, err)) < 0)
 		return r;
-	if (product != world)
+	if (world && product != world)
 		return refuse_product(&l, product, world, err);
 	product = 1;
 	for (uint32_t i = 0; i < l.n_axes; i++) {
@@ -151,6 +152,49 @@ int layout_parse(const char *text, uint32_t world, struct layout *ret, struct er
 		product *= l.axis[i].size;
 	}
 	*ret = l;
+	return 0;
+}
+
+int layout_parse(const char *text, uint32_t world, struct layout *ret, struct err *err)
+{
+	return parse(text, world ? world : 1, ret, err);
+}
+
+bool layout_is_data_parallel(const char *axis)
+{
+	return strstr(axis, "dp") != NULL;
+}
+
+int layout_grow(const char *text, uint32_t world, char *ret, struct err *err)
+{
+	struct layout l;
+	struct layout_axis *grows = NULL;
+	uint32_t others = 1;
+	size_t used = 0;
+	int r = parse(text, 0, &l, err);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < l.n_axes; i++) {
+		others *= l.axis[i].size;
+		if (layout_is_data_parallel(l.axis[i].name))
+			grows = &l.axis[i];
+	}
+	if (!grows)
+		return err_set(err, EINVAL,
+			       "%s has no data-parallel axis (dp) that could grow to a world of %u "
+			       "ranks",
+			       text, world);
+	others /= grows->size;
+	if (world % others)
+		return err_set(err, EINVAL,
+			       "%s does not fit a world of %u ranks: all axes but %s make %u, and "
+			       "%s would be no whole number",
+			       text, world, grows->name, others, grows->name);
+	grows->size = world / others;
+	for (uint32_t i = 0; i < l.n_axes && used < LAYOUT_TEXT_MAX; i++)
+		used += (size_t)snprintf(ret + used, LAYOUT_TEXT_MAX - used, "%s%s=%u",
+					 i ? "," : "", l.axis[i].name, l.axis[i].size);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@
 
 #define LAYOUT_AXES_MAX RADIX_LEVELS
 #define LAYOUT_NAME_MAX 16
+#define LAYOUT_TEXT_MAX 256
 
 struct layout {
 	uint32_t n_axes;
@@ -28,6 +30,11 @@ struct layout {
  * Return: 0; -EINVAL with the sentence. Fuzzed.
  */
 int layout_parse(const char *text, uint32_t world, struct layout *ret, struct err *err);
+/* The layout of @text in a world of @world ranks: its data-parallel axis (dp, fsdp, ...; the
+ * slowest of several) grows or shrinks, the others stay. @ret: LAYOUT_TEXT_MAX bytes. Return: 0;
+ * -EINVAL with the sentence: it has none, or the others do not divide the world. */
+int layout_grow(const char *text, uint32_t world, char *ret, struct err *err);
+bool layout_is_data_parallel(const char *axis); /* its ranks compute alike, whatever their number */
 /* The group along @axes (bit i: axis i) that @world_rank is in. */
 void layout_group(const struct layout *l, uint32_t axes, uint32_t world_rank, struct radix *ret);
 /* "dp", "tp+pp". Return: @buf. */

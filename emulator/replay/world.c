@@ -64,12 +64,34 @@ static int check_layout(const struct layout *was, const struct layout *is, struc
 		if (strcmp(a->name, b->name) != 0)
 			return err_set(err, EINVAL, "layout: axis %u of the run was %s, not %s",
 				       i + 1, a->name, b->name);
-		if (a->size != b->size && !strstr(a->name, "dp"))
+		if (a->size != b->size && !layout_is_data_parallel(a->name))
 			return err_set(err, EINVAL,
 				       "layout: %s=%u instead of %u: each rank would compute "
 				       "something else than it did in the run; nbox run plays it",
 				       a->name, b->size, a->size);
 	}
+	return 0;
+}
+
+/* A real rank is where it was along all axes along which ranks compute differently. */
+static int check_places(const struct layout *was, const struct layout *is, const struct config *to,
+			struct err *err)
+{
+	for (uint32_t i = 0; i < was->n_axes; i++)
+		for (size_t k = 0; k < to->n_real && !layout_is_data_parallel(was->axis[i].name);
+		     k++) {
+			const struct layout_axis *a = &was->axis[i], *b = &is->axis[i];
+			uint32_t from = to->real[k] / a->stride % a->size,
+				 at = to->real[k] / b->stride % b->size;
+
+			if (from != at)
+				return err_set(
+					err, EINVAL,
+					"layout: rank %u computed as number %u of %s, and would be "
+					"number %u: an axis that grows comes behind all that do "
+					"not (dp last, as in tp=8,pp=4,dp=16)",
+					to->real[k], from, a->name, at);
+		}
 	return 0;
 }
 
@@ -85,6 +107,8 @@ int world_check_layouts(const struct record_header *h, const struct config *to, 
 
 		if (r == 0 && n < to->n_layouts)
 			r = check_layout(&was, &to->layouts[n], err);
+		if (r == 0 && n < to->n_layouts)
+			r = check_places(&was, &to->layouts[n], to, err);
 		if (r < 0)
 			return r;
 		n++;

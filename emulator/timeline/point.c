@@ -86,6 +86,8 @@ static void look_up(struct timeline *t, const struct timeline_point *p, struct b
 		b->work = work - b->host->wall;
 	idle = b->is_host_bound ? wall - b->wall : fmin(work, wall) - b->wall;
 	b->segment = fmax(0, wall - b->wall) - fmax(0, idle);
+	if (t->all->topology.gpu_speed > 0)
+		b->segment /= t->all->topology.gpu_speed;
 	b->rest = b->host ? 0 : fmax(0, idle);
 }
 

@@ -22,6 +22,9 @@
  * So a gate that opens late, or an op whose own work outlasts it, does not reach T: d counts from
  * the opening, T goes on from the virtual end. What the wall clock lost is the slip, t - T.
  *
+ * Where the cluster's GPUs are faster than those that the job runs on (topology's gpu_speed), d is
+ * as much shorter, what-ifs or not. What is the host's stays.
+ *
  * A second time of each point, the plain one, knows of no what-ifs.
  *
  * Ranks with one template have one time as long as nothing tells them apart, else one each. No I/O,

@@ -18,6 +18,7 @@ struct topology {
 	struct hop_cost intra, inter;
 	/* at which a rank adds what it receives to its own; 0: at once */
 	double reduce_bytes_per_ns;
+	double gpu_speed; /* times that of the GPUs that the job runs on; 0: the same */
 };
 
 /* One node's worth of ranks; NVLink-like intra, 400 Gbps 5 us inter. */

@@ -74,7 +74,7 @@ static bool is_list(const struct option_word *w)
 	enum option_kind kind = options[w->id].kind;
 
 	if (kind == KIND_COUNT || kind == KIND_SEED || kind == KIND_TIME || kind == KIND_BYTES ||
-	    kind == KIND_BANDWIDTH || kind == KIND_CHOICE)
+	    kind == KIND_BANDWIDTH || kind == KIND_RATIO || kind == KIND_CHOICE)
 		return true;
 	return (w->id == CONFIG_MODEL || w->id == CONFIG_PRESET) && !strpbrk(w->value, ":=");
 }
