@@ -10,6 +10,7 @@
 #include "schedule/coll.h"
 #include "topology/topology.h"
 
+struct delay_scale;
 struct fabric;
 
 #define DELAY_MAX_PARAMS 32
@@ -53,6 +54,7 @@ struct delay_chain {
 	uint32_t algos[COLL_KINDS];       /* that the user asked for; or NBOX_ALGO_ANY */
 	const char *decided_by;           /* source of the last plan, or NULL */
 	const struct fabric *fabric;      /* borrowed, or NULL */
+	const struct delay_scale *scale;  /* the same */
 	struct delay_instance *scheduler; /* owned, or NULL */
 	struct delay_instance *items;     /* owned; [0] the base model, or that of the scheduler's
 					   * links; then decorators */

@@ -95,6 +95,9 @@ int delay_plan(struct delay_chain *d, const struct nbox_op *op, const struct nbo
 	if (r == 0)
 		r = check_plan(in, &plan);
 	if (r == 0) {
+		plan.base_ns *= delay_scale(d, op);
+		if (plan.whole_ns >= 0)
+			plan.whole_ns *= delay_scale(d, op);
 		*ret = plan;
 		d->decided_by = plan.source;
 	}

@@ -55,6 +55,10 @@ static int ask_message(struct delay_instance *in, const struct nbox_op *op,
 	if (delay_check_time(in, delay.latency_ns, false, "message()'s latency") < 0 ||
 	    delay_check_time(in, delay.occupancy_ns, false, "message()'s occupancy") < 0)
 		return -1;
+	if (in->number == 0) {
+		delay.latency_ns *= delay_scale(in->chain, op);
+		delay.occupancy_ns *= delay_scale(in->chain, op);
+	}
 	*ret = delay;
 	return 0;
 }
@@ -273,6 +277,16 @@ struct delay_chain *delay_free(struct delay_chain *d)
 void delay_set_fabric(struct delay_chain *d, const struct fabric *f)
 {
 	d->fabric = f;
+}
+
+void delay_set_scale(struct delay_chain *d, const struct delay_scale *s)
+{
+	d->scale = s;
+}
+
+double delay_scale(const struct delay_chain *d, const struct nbox_op *op)
+{
+	return d->scale ? d->scale->of(d->scale->ctx, op) : 1;
 }
 
 const struct fabric *delay_fabric(const struct delay_chain *d)
@@ -521,7 +535,7 @@ int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, st
 	if (r == 0)
 		r = delay_check_time(in, ns, false, "op()");
 	if (r == 0)
-		*ret_ns = ns;
+		*ret_ns = ns * delay_scale(d, op);
 	return delay_answer(d, r, err);
 }
 

@@ -38,6 +38,15 @@ struct fabric;
 void delay_set_fabric(struct delay_chain *d, const struct fabric *f);
 const struct fabric *delay_fabric(const struct delay_chain *d);
 
+/* All times of the model, and of the links of its messages, are taken @of times as long as it says:
+ * to see what its error does. What-ifs add what they add. */
+struct delay_scale {
+	double (*of)(const void *ctx, const struct nbox_op *op); /* > 0 */
+	const void *ctx;
+};
+void delay_set_scale(struct delay_chain *d, const struct delay_scale *s); /* borrowed; NULL: 1 */
+double delay_scale(const struct delay_chain *d, const struct nbox_op *op);
+
 /* Makes the scheduler again, for this job. Return: 0; -EINVAL with the sentence: it decides as
  * before. */
 int delay_set_job(struct delay_chain *d, const struct delay_job *job, struct err *err);

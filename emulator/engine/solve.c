@@ -213,7 +213,8 @@ static int from_plan(struct planned *pl, struct price *p, int force_sim, struct 
 	}
 	t->model_ns += pl->plan.base_ns;
 	t->end_ns += pl->plan.base_ns;
-	if (p->residual < 1 && t->model_ns < t->bound_ns) { /* no measurement of this op says so */
+	if (p->residual * delay_scale(p->delay, &p->op) < 1 &&
+	    t->model_ns < t->bound_ns) { /* no measurement of this op says so */
 		t->end_ns += t->bound_ns - t->model_ns;
 		t->model_ns = t->bound_ns;
 	}

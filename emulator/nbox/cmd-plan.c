@@ -5,9 +5,10 @@
 
 #include "base/options.h"
 #include "nbox/commands.h"
+#include "nbox/plan/print.h"
+#include "nbox/plan/write.h"
 #include "nbox/report/expect.h"
 #include "nbox/sweep/command.h"
-#include "nbox/sweep/plan.h"
 
 static int usage(FILE *to, int code)
 {
@@ -17,9 +18,10 @@ static int usage(FILE *to, int code)
 		"Which cluster for the job of RUN: the points of nbox sweep, with what each means. A rank has as many samples a step in other\n"
 		"worlds as in RUN, so that the batch grows with the cluster.\n\n"
 		"  nbox plan gpt --nodes 2,8,32,128 --inter '{8x400Gbps,8x200Gbps}' --tokens-per-step 256K --prices prices.yaml --goal 'tokens/s >= 2M'\n\n"
-		"Shown are the rate; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much\n"
-		"of a step computation waits; what bounds it: computation (less than 5 %% is waited), what-ifs, or the kind of op that takes longest.\n"
-		"A point with a warning, such as of an assumption, has a *.\n"
+		"Shown are the rate, and from where to where it may be by the model's error: the point is re-timed with all modelled times as far\n"
+		"off; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much of a step\n"
+		"computation waits; what bounds it: that without which a step is shortest, re-timed, and how much shorter. Letters behind a point\n"
+		"say what was assumed, and where it is extrapolated. A layout follows the nodes: its data-parallel axis grows.\n"
 		"A goal is of tokens/s or samples/s, step_ms, efficiency, price/hour, or price/M (of a million samples). Of the points that meet it\n"
 		"the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
 		"Prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: by the node's preset, fabric or NICs, or by option and value\n"
@@ -46,8 +48,10 @@ static int take_rate(struct args *a, const struct option_word *w, const char *un
 }
 
 /* Return: 0; negative errno with the sentence. */
-static int take(struct args *a, const struct option_word *w, struct err *err)
+static int take(void *ctx, const struct option_word *w, struct err *err)
 {
+	struct args *a = ctx;
+
 	switch ((int)w->id) {
 	case FLAG_PLAN_SAMPLES:
 		return take_rate(a, w, "samples", err);
@@ -68,6 +72,7 @@ static int check(struct args *a, struct err *err)
 {
 	int r = sweep_command_check(&a->c, err);
 
+	a->c.sweep.extra = &look_extra;
 	if (r == 0 && !a->ask.unit)
 		return err_set(
 			err, EINVAL,
@@ -78,24 +83,6 @@ static int check(struct args *a, struct err *err)
 	    (a->ask.goal.metric == PLAN_HOUR || a->ask.goal.metric == PLAN_MILLION))
 		return err_set(err, EINVAL, "--goal '%s': of which prices? --prices FILE", a->goal);
 	return r;
-}
-
-/* Return: 0; 1: help was given; negative errno with the sentence. */
-static int parse(int argc, char **argv, struct args *a, struct err *err)
-{
-	struct option_word w;
-	int r = 0;
-
-	for (int i = 1; i < argc && r == 0;) {
-		r = option_take(COMMAND_PLAN, argc, argv, &i, &w, err);
-		if (r == 0 && w.id == FLAG_HELP)
-			return usage(stdout, 1);
-		if (r == 0)
-			r = take(a, &w, err);
-		else if (r == OPTION_NONE)
-			r = sweep_command_run(&a->c, argv[i++], err);
-	}
-	return r == 0 ? check(a, err) : r;
 }
 
 static int write_files(const struct plan *plan, const struct args *a, struct err *err)
@@ -136,8 +123,11 @@ int cmd_plan(int argc, char **argv)
 {
 	struct args a = {.goal = NULL};
 	struct err err = {""};
-	int r = parse(argc, argv, &a, &err), exit_code = 2;
+	int r = sweep_command_parse(&a.c, COMMAND_PLAN, argc, argv, take, &a, &err);
+	int exit_code = 2;
 
+	if (r == 0)
+		r = check(&a, &err);
 	if (r == 0)
 		r = sweep_command_load(&a.c, &err);
 	if (r == 0) {
@@ -147,7 +137,7 @@ int cmd_plan(int argc, char **argv)
 		r = r == 0 ? show(&a, &err) : r;
 		exit_code = r < 0 ? exit_code : r;
 	} else if (r == 1) {
-		exit_code = 0;
+		exit_code = usage(stdout, 0);
 	}
 	if (r < 0)
 		fprintf(stderr, "nbox plan: %s\n", err.text[0] ? err.text : strerror(-r));

@@ -37,8 +37,10 @@ struct args {
 };
 
 /* Return: 0; negative errno with the sentence. */
-static int take(struct args *a, const struct option_word *w, struct err *err)
+static int take(void *ctx, const struct option_word *w, struct err *err)
 {
+	struct args *a = ctx;
+
 	if (w->id == FLAG_SWEEP_ON) {
 		a->on = w->value;
 		return strcmp(a->on, "slurm") == 0 || strcmp(a->on, "commands") == 0
@@ -60,24 +62,6 @@ static int check(const struct args *a, struct err *err)
 		return err_set(err, EINVAL, "--point %llu: there are %zu, from 0",
 			       (unsigned long long)a->point, a->c.sweep.grid.n_points);
 	return sweep_command_check(&a->c, err);
-}
-
-/* Return: 0; 1: help was given; negative errno with the sentence. */
-static int parse(int argc, char **argv, struct args *a, struct err *err)
-{
-	struct option_word w;
-	int r = 0;
-
-	for (int i = 1; i < argc && r == 0;) {
-		r = option_take(COMMAND_SWEEP, argc, argv, &i, &w, err);
-		if (r == 0 && w.id == FLAG_HELP)
-			return usage(stdout, 1);
-		if (r == 0)
-			r = take(a, &w, err);
-		else if (r == OPTION_NONE)
-			r = sweep_command_run(&a->c, argv[i++], err);
-	}
-	return r == 0 ? check(a, err) : r;
 }
 
 /* Return: an exit code; negative errno with the sentence. */
@@ -125,8 +109,11 @@ int cmd_sweep(int argc, char **argv)
 {
 	struct args a = {.point = UINT64_MAX};
 	struct err err = {""};
-	int r = parse(argc, argv, &a, &err), exit_code = 2;
+	int r = sweep_command_parse(&a.c, COMMAND_SWEEP, argc, argv, take, &a, &err);
+	int exit_code = 2;
 
+	if (r == 0)
+		r = check(&a, &err);
 	if (r == 0)
 		r = sweep_command_load(&a.c, &err);
 	if (r == 0) {
@@ -136,7 +123,7 @@ int cmd_sweep(int argc, char **argv)
 			r = sweep(&a, &err);
 		exit_code = r < 0 ? exit_code : r;
 	} else if (r == 1) {
-		exit_code = 0;
+		exit_code = usage(stdout, 0);
 	}
 	if (r < 0)
 		fprintf(stderr, "nbox sweep: %s\n", err.text[0] ? err.text : strerror(-r));

@@ -235,8 +235,10 @@ static int open_world(struct player *p)
 	if (r == 0 && p->rec->job)
 		r = delay_set_job(p->ops.delay, &(struct delay_job){p->rec->job, p->rec->job_bytes},
 				  p->err);
-	if (r == 0)
+	if (r == 0) {
+		delay_set_scale(p->ops.delay, p->in->scale);
 		r = ops_open(&p->ops, p->err);
+	}
 	if (r == 0)
 		r = copy_record(p);
 	for (uint64_t i = 0; i < p->rec->n_comms && r == 0; i++)

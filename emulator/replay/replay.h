@@ -20,11 +20,12 @@ struct replay_sink {
 /* All borrowed, and needed for as long as the answer. */
 struct replay {
 	const struct rows_graph *graph; /* of the run's record */
-	const struct config *config;  /* finished; of the cluster to be. Its real ranks are those of
-					 the record */
-	const char *const *dirs;      /* of delay models: as delay_open() has it */
-	const struct ideal *ideal;    /* NULL: nothing is taken away */
-	struct timeline_terms *terms; /* by row of @graph, filled; NULL: not wanted */
+	const struct config *config; /* finished; of the cluster to be. Its real ranks are those of
+					the record */
+	const char *const *dirs;     /* of delay models: as delay_open() has it */
+	const struct ideal *ideal;   /* NULL: nothing is taken away */
+	const struct delay_scale *scale; /* of the model's times; NULL: as it says */
+	struct timeline_terms *terms;    /* by row of @graph, filled; NULL: not wanted */
 	struct replay_sink sink;
 };
 

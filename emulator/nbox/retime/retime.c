@@ -129,8 +129,20 @@ int recorded_config(const struct recorded *r, struct config **ret, struct err *e
 	return e;
 }
 
+/* A layout that nobody gave has followed the nodes. */
+static void warn_of_layout(const struct record_header *was, const struct config *c,
+			   struct report *rep)
+{
+	const struct config_value *v = &c->values[CONFIG_LAYOUT];
+
+	for (size_t i = 0;
+	     i < v->n_items && v->source == SOURCE_FILE && was->world_size != c->world; i++)
+		report_warn(rep, "assumed: layout %s follows the nodes; the run's was %s",
+			    v->items[i].text, was->layout);
+}
+
 /* What the run's own summary says of the machine; what the replay says of itself. */
-static void fill_report(const struct recorded *r, struct retimed *ret)
+static void fill_report(const struct recorded *r, const struct config *c, struct retimed *ret)
 {
 	struct report *rep = &ret->report, was;
 
@@ -143,6 +155,7 @@ static void fill_report(const struct recorded *r, struct retimed *ret)
 	}
 	snprintf(rep->network, sizeof(rep->network), "%s", ret->told.network);
 	snprintf(rep->decided_by, sizeof(rep->decided_by), "%s", ret->told.decided_by);
+	warn_of_layout(&r->run.rec.header, c, rep);
 	if (ret->told.counts.n_total)
 		report_warn(
 			rep,
@@ -169,11 +182,18 @@ static void on_warn(void *ctx, const char *sentence)
 
 int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err)
 {
+	return retime_scaled(r, c, NULL, ret, err);
+}
+
+int retime_scaled(const struct recorded *r, const struct config *c, const struct delay_scale *scale,
+		  struct retimed *ret, struct err *err)
+{
 	const char *const dirs[] = {r->models, NULL};
 	struct report warnings = {.n_warnings = 0};
 	const struct replay in = {.graph = &r->graph,
 				  .config = c,
 				  .dirs = dirs,
+				  .scale = scale,
 				  .sink = {on_warn, &warnings}};
 	int e = c->n_failures
 			? err_set(err, EINVAL,
@@ -192,7 +212,7 @@ int retime(const struct recorded *r, const struct config *c, struct retimed *ret
 	}
 	for (uint32_t i = 0; i < warnings.n_warnings; i++)
 		report_warn(&ret->report, "%s", warnings.warnings[i]);
-	fill_report(r, ret);
+	fill_report(r, c, ret);
 	report_expect_of(&ret->report, c, -1);
 	return 0;
 }

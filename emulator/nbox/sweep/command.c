@@ -23,7 +23,8 @@ void sweep_command_deinit(struct sweep_command *a)
 		recorded_deinit(&a->run);
 }
 
-int sweep_command_run(struct sweep_command *a, const char *word, struct err *err)
+/* The run, as the user names it. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+static int take_run(struct sweep_command *a, const char *word, struct err *err)
 {
 	if (a->sweep.word)
 		return err_set(err, EINVAL, "one run at a time: '%s' and '%s'", a->sweep.word,
@@ -68,6 +69,25 @@ int sweep_command_take(struct sweep_command *a, const struct option_word *w, str
 	if (asprintf(&word, "%s%s%s", w->name, w->value ? "=" : "", w->value ? w->value : "") < 0)
 		return -ENOMEM;
 	return values_add(&a->words, word);
+}
+
+int sweep_command_parse(struct sweep_command *a, enum command command, int argc, char **argv,
+			int (*take)(void *ctx, const struct option_word *w, struct err *err),
+			void *ctx, struct err *err)
+{
+	struct option_word w;
+	int r = 0;
+
+	for (int i = 1; i < argc && r == 0;) {
+		r = option_take(command, argc, argv, &i, &w, err);
+		if (r == 0 && w.id == FLAG_HELP)
+			return 1;
+		if (r == 0)
+			r = take(ctx, &w, err);
+		else if (r == OPTION_NONE)
+			r = take_run(a, argv[i++], err);
+	}
+	return r;
 }
 
 int sweep_command_check(const struct sweep_command *a, struct err *err)

@@ -13,8 +13,11 @@ struct sweep_command {
 	bool is_live;
 };
 
-/* The run, as the user names it. Return: 0; -EINVAL with the sentence; -ENOMEM. */
-int sweep_command_run(struct sweep_command *c, const char *word, struct err *err);
+/* Takes the words of @command's line: the run, options of a run, flags. @take: has those that are
+ * the command's own. Return: 0; 1: help is asked for; negative errno with the sentence. */
+int sweep_command_parse(struct sweep_command *c, enum command command, int argc, char **argv,
+			int (*take)(void *ctx, const struct option_word *w, struct err *err),
+			void *ctx, struct err *err);
 /* An option of a run, or a flag of both commands. Return: 0; negative errno with the sentence. */
 int sweep_command_take(struct sweep_command *c, const struct option_word *w, struct err *err);
 /* What is missing, or does not go together. Return: 0; -EINVAL with the sentence. */

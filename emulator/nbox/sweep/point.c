@@ -45,7 +45,7 @@ char *point_dir(const struct sweep *s, size_t point, char *buf)
 	return buf;
 }
 
-int point_config(const struct sweep *s, size_t point, struct config **ret, struct err *err)
+int point_options(const struct sweep *s, size_t point, struct config **ret, struct err *err)
 {
 	CLEANUP(values_deinit) struct values words = {.list = NULL};
 	struct config *c = NULL;
@@ -57,7 +57,21 @@ int point_config(const struct sweep *s, size_t point, struct config **ret, struc
 		r = option_take(COMMAND_RETIME, (int)words.n, words.list, &i, &w, err);
 		r = r == 0 ? config_take(c, &w, err) : r;
 	}
-	r = r == 0 ? config_finish(c, err) : r;
+	if (r < 0)
+		config_free(c);
+	else
+		*ret = c;
+	return r;
+}
+
+int point_config(const struct sweep *s, size_t point, struct config **ret, struct err *err)
+{
+	struct config *c;
+	int r = point_options(s, point, &c, err);
+
+	if (r < 0)
+		return r;
+	r = config_finish(c, err);
 	if (r < 0)
 		config_free(c);
 	else
@@ -122,12 +136,16 @@ static int retime_point(const struct sweep *s, size_t point, const struct values
 int point_play(const struct sweep *s, size_t point, struct err *err)
 {
 	CLEANUP(values_deinit) struct values command = {.list = NULL};
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], path[PATH_MAX + 32];
 	int r = point_command(s, point, &command, err);
 
 	clear(point_dir(s, point, dir));
 	if (r == 0)
 		r = s->run ? retime_point(s, point, &command, err) : live_run(&command, dir, err);
+	if (s->extra)
+		unlink(file_of(dir, s->extra->name, path));
+	if (r == 0 && s->extra)
+		r = s->extra->write(s, point, file_of(dir, s->extra->name, path), err);
 	if (r < 0) {
 		if (!err->text[0])
 			err_set(err, -r, "%s", strerror(-r));
@@ -202,24 +220,13 @@ static void take_summary(json_t *o, struct point_result *ret)
 	json_t *steps = json_object_get(o, "steps"), *ms = json_object_get(steps, "ms");
 	json_t *warnings = json_object_get(o, "warnings");
 	const char *first = json_string_value(json_array_get(warnings, 0));
-	json_t *expected, *kind, *code = json_object_get(o, "exit_code");
+	json_t *expected, *code = json_object_get(o, "exit_code");
 	bool is_ended = code && json_integer_value(code) != 0 &&
 			json_integer_value(code) != EXPECT_EXIT_CODE_UNMET; /* too early */
-	double most = -1;
 	size_t i;
 
 	json_array_foreach(json_object_get(o, "expected"), i, expected) ret->is_unmet |=
 		!json_is_true(json_object_get(expected, "met"));
-	json_array_foreach(json_object_get(o, "ops_by_kind"), i, kind)
-	{
-		const char *name = json_string_value(json_object_get(kind, "op"));
-
-		if (number_of(kind, "modelled_ms") > most) {
-			most = number_of(kind, "modelled_ms");
-			snprintf(ret->top_op, sizeof(ret->top_op), "%s", name ? name : "?");
-			plain_text(ret->top_op);
-		}
-	}
 	ret->world = (unsigned)json_integer_value(json_object_get(o, "world_size"));
 	ret->nodes = (unsigned)json_integer_value(json_object_get(o, "nodes"));
 	ret->has_steps = json_is_object(ms);
@@ -251,5 +258,8 @@ int point_read(const struct sweep *s, size_t point, struct point_result *ret)
 	else if (r == 0 && is_of(dir, &command, s->run_dir) &&
 		 json_file_read(file_of(dir, "summary.json", path), &o, NULL) == 0)
 		take_summary(o, ret);
+	if (s->extra && access(file_of(dir, s->extra->name, path), F_OK) < 0 &&
+	    ret->state == POINT_DONE)
+		ret->state = POINT_NONE;
 	return r == -ENOMEM ? r : 0;
 }

@@ -8,6 +8,15 @@
 #include "nbox/retime/retime.h"
 #include "nbox/sweep/grid.h"
 
+struct sweep;
+/* What a point's folder holds besides: a file that is written when the point is played, and without
+ * which it is not complete. */
+struct sweep_extra {
+	const char *name;
+	/* Return: 0; negative errno with the sentence. */
+	int (*write)(const struct sweep *s, size_t point, const char *path, struct err *err);
+};
+
 /* What a sweep is made from. All borrowed. */
 struct sweep {
 	const char *word;           /* the run, as the user named it */
@@ -16,6 +25,7 @@ struct sweep {
 	struct grid grid;
 	const char *dir; /* results: a folder a point below points/ */
 	bool keeps_records;
+	const struct sweep_extra *extra; /* NULL: none */
 };
 
 enum point_state { POINT_NONE, POINT_DONE, POINT_FAILED };
@@ -27,14 +37,16 @@ struct point_result {
 	bool has_steps, is_unmet; /* not as --expect says */
 	double p25, p50, p75, p95, mean, exposed, injected, modelled;
 	unsigned world, nodes;
-	char top_op[32]; /* the kind whose ops take longest in all, by the model */
 	unsigned n_warnings;
 	char warning[512]; /* the first */
 };
 
 /* "<dir>/points/nodes=8,delay=2ms". @buf: PATH_MAX bytes. Return: @buf. */
 char *point_dir(const struct sweep *s, size_t point, char *buf);
-/* The configuration of a re-timed point, finished. Return: 0; negative errno with the sentence. */
+/* The configuration of a re-timed point, before config_finish(). Return: 0; negative errno with the
+ * sentence. */
+int point_options(const struct sweep *s, size_t point, struct config **ret, struct err *err);
+/* The same, finished. */
 int point_config(const struct sweep *s, size_t point, struct config **ret, struct err *err);
 /* Plays it, or runs it, into its folder; what was there goes. A failure is noted there, too.
  * Return: 0; negative errno with the sentence. */

@@ -87,8 +87,48 @@ static void clause_text(const struct why *w, const struct why_part *p, char *buf
 	}
 }
 
-/* Parts with one clause in one. Return: how many. */
-static size_t find_clauses(const struct why *w, struct clause *ret, size_t size)
+static void bound_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
+{
+	const char *of = group_name(w, p->group), *op = coll_kind_name(p->op);
+
+	switch (p->kind) {
+	case WHY_COMPUTED:
+		snprintf(buf, size, "computation");
+		break;
+	case WHY_SLOWED:
+	case WHY_INJECTED:
+		snprintf(buf, size, "what-ifs");
+		break;
+	case WHY_MODELLED:
+		snprintf(buf, size, "%s of %s", op, of);
+		break;
+	case WHY_SHARED:
+		snprintf(buf, size, "shared links, in %s of %s", op, of);
+		break;
+	case WHY_WAITED:
+		snprintf(buf, size, "waits for rank %u", p->rank);
+		break;
+	case WHY_HOST:
+		snprintf(buf, size, "the host");
+		break;
+	case WHY_OTHER:
+		snprintf(buf, size, "before the first row");
+		break;
+	}
+}
+
+typedef void part_text(const struct why *w, const struct why_part *p, char *buf, size_t size);
+
+enum { OF_OTHERS, OF_RANKS, OF_ALL };
+
+static bool is_of_ranks(const struct why_part *p)
+{
+	return p->kind == WHY_COMPUTED || p->kind == WHY_HOST || p->kind == WHY_OTHER;
+}
+
+/* Parts with one clause in one, the longest first; @of: which. Return: how many. */
+static size_t find_clauses(const struct why *w, part_text *text, int of, struct clause *ret,
+			   size_t size)
 {
 	size_t n = 0;
 
@@ -96,7 +136,9 @@ static size_t find_clauses(const struct why *w, struct clause *ret, size_t size)
 		struct clause c = {.ns = w->parts[i].ns};
 		size_t k = 0;
 
-		clause_text(w, &w->parts[i], c.text, sizeof(c.text));
+		if (of != OF_ALL && is_of_ranks(&w->parts[i]) != (of == OF_RANKS))
+			continue;
+		text(w, &w->parts[i], c.text, sizeof(c.text));
 		while (k < n && strcmp(ret[k].text, c.text) != 0)
 			k++;
 		if (k < n)
@@ -134,7 +176,7 @@ char *why_headline(const struct why *w, char *buf, size_t size)
 {
 	struct clause clauses[16];
 	char ms[32];
-	size_t n = find_clauses(w, clauses, ARRAY_SIZE(clauses)), at;
+	size_t n = find_clauses(w, clause_text, OF_ALL, clauses, ARRAY_SIZE(clauses)), at;
 
 	at = add(buf, size, 0, "of %s ms %s", ms_text(w->iteration_ns, ms, sizeof(ms)),
 		 w->has_steps ? "an iteration" : "in all");
@@ -145,6 +187,16 @@ char *why_headline(const struct why *w, char *buf, size_t size)
 	if (w->n_won && !w->won[0].refused[0] && w->won[0].ns < 0.999 * w->median_ns)
 		add(buf, size, at, "; if %s: %s ms", w->won[0].text,
 		    ms_text(w->won[0].ns, ms, sizeof(ms)));
+	return buf;
+}
+
+char *why_largest(const struct why *w, bool of_ranks, char *buf, size_t size)
+{
+	struct clause clauses[16];
+	size_t n = find_clauses(w, bound_text, of_ranks ? OF_RANKS : OF_OTHERS, clauses,
+				ARRAY_SIZE(clauses));
+
+	snprintf(buf, size, "%s", n ? clauses[0].text : "");
 	return buf;
 }
 

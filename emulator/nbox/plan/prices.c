@@ -1,5 +1,5 @@
 /* See prices.h. */
-#include "nbox/sweep/prices.h"
+#include "nbox/plan/prices.h"
 
 #include <errno.h>
 #include <stdio.h>

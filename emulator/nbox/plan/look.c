@@ -1,0 +1,205 @@
+/* See look.h. */
+#include "nbox/plan/look.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/plain.h"
+#include "nbox/report/json-file.h"
+#include "nbox/why/print.h"
+#include "nbox/why/why.h"
+
+/* --- the band --------------------------------------------------------------------------------- */
+
+/* A mean step with all times of the model at the end @end of its error. NAN: it has no steps.
+ * Return: 0; negative errno with the sentence. */
+static int play_end(const struct sweep *s, const struct config *c, const struct model_error *error,
+		    enum model_end end, double *ret_ms, struct err *err)
+{
+	const struct model_error_at at = {error, end};
+	const struct delay_scale scale = {model_error_scale, &at};
+	struct retimed t;
+	int r = retime_scaled(s->run, c, &scale, &t, err);
+
+	if (r < 0)
+		return r;
+	*ret_ms = t.report.step_ns.n ? t.report.step_ns.mean / 1e6 : NAN;
+	retimed_deinit(&t);
+	return 0;
+}
+
+/* Return: as above. */
+static int add_band(const struct sweep *s, size_t point, json_t *o, struct err *err)
+{
+	struct model_error error;
+	struct config *c;
+	double ms[MODEL_ENDS] = {NAN, NAN};
+	bool is_known;
+	int r = point_config(s, point, &c, err);
+
+	if (r < 0)
+		return r;
+	is_known = model_error_of(c, &error);
+	for (int end = 0; end < MODEL_ENDS && is_known && r == 0; end++)
+		r = play_end(s, c, &error, (enum model_end)end, &ms[end], err);
+	json_object_set_new(o, "error", json_string(error.source));
+	json_object_set_new(o, "beyond",
+			    json_boolean(error.max_nodes && c->topology.n_nodes > error.max_nodes));
+	if (r == 0 && isfinite(ms[MODEL_FAST]) && isfinite(ms[MODEL_SLOW]))
+		json_object_update_new(o, json_pack("{s:f, s:f}", "fast_ms", ms[MODEL_FAST],
+						    "slow_ms", ms[MODEL_SLOW]));
+	config_free(c);
+	return r;
+}
+
+/* --- what bounds it --------------------------------------------------------------------------- */
+
+struct of_point {
+	const struct sweep *sweep;
+	size_t point;
+};
+
+static int make_options(void *ctx, struct config **ret, struct err *err)
+{
+	const struct of_point *of = ctx;
+
+	return point_options(of->sweep, of->point, ret, err);
+}
+
+/* The median step where computation takes no time. Return: as above. */
+static int play_no_computation(const struct sweep *s, size_t point, double *ret_ns, struct err *err)
+{
+	struct retimed t;
+	struct config *c;
+	int r = point_config(s, point, &c, err);
+
+	if (r < 0)
+		return r;
+	c->topology.gpu_speed = 1e9;
+	r = retime(s->run, c, &t, err);
+	config_free(c);
+	if (r < 0)
+		return r;
+	*ret_ns = t.report.step_ns.p50;
+	retimed_deinit(&t);
+	return 0;
+}
+
+/* Return: as above. What cannot be looked at, such as a run of one op, has no bound. */
+static int add_why(const struct sweep *s, size_t point, json_t *o, struct err *err)
+{
+	CLEANUP(why_deinit) struct why w = {.n_timed = 0};
+	struct of_point of = {s, point};
+	bool has_won;
+	const char *won_if = "computation takes no time";
+	char bound[128], headline[1024];
+	double ns = INFINITY;
+	int r = why_make(s->run, &(struct why_config){make_options, &of}, &w, err);
+
+	if (r == -ENODATA)
+		return 0;
+	r = r == 0 ? play_no_computation(s, point, &ns, err) : r;
+	if (r < 0)
+		return r;
+	has_won = w.n_won && !w.won[0].refused[0] && w.won[0].ns < ns;
+	if (has_won) {
+		ns = w.won[0].ns;
+		won_if = w.won[0].text;
+	}
+	why_largest(&w, !has_won, bound, sizeof(bound));
+	json_object_update_new(o, json_pack("{s:s, s:s, s:f, s:f, s:s}", "bound_by", bound, "if",
+					    won_if, "won_ms", (w.median_ns - ns) / 1e6, "won",
+					    1 - ns / w.median_ns, "headline",
+					    why_headline(&w, headline, sizeof(headline))));
+	return 0;
+}
+
+static int look_write(const struct sweep *s, size_t point, const char *path, struct err *err)
+{
+	CLEANUP(json_freep) json_t *o = json_object();
+	FILE *to;
+	int r = add_band(s, point, o, err);
+
+	r = r == 0 ? add_why(s, point, o, err) : r;
+	r = r == 0 ? file_create(path, &to, err) : r;
+	if (r < 0)
+		return r;
+	json_dumpf(o, to, JSON_INDENT(1));
+	fputc('\n', to);
+	return file_finish(to, path, err);
+}
+
+const struct sweep_extra look_extra = {.name = "plan.json", .write = look_write};
+
+/* --- read again ------------------------------------------------------------------------------- */
+
+static void take_text(json_t *o, const char *key, char *ret, size_t size)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	snprintf(ret, size, "%s", text ? text : "");
+	plain_text(ret);
+}
+
+static int add_note(struct look *l, const char *text)
+{
+	char plain[512];
+
+	snprintf(plain, sizeof(plain), "%s", text);
+	return values_add(&l->notes, plain_text(plain));
+}
+
+/* Return: 0; -ENOMEM. */
+static int take_notes(json_t *o, struct look *l)
+{
+	const char *network = json_string_value(json_object_get(o, "network"));
+	const char *beyond = network ? strstr(network, "extrapolated") : NULL;
+	json_t *warning;
+	size_t i;
+	int r = beyond ? add_note(l, beyond) : 0;
+
+	json_array_foreach(json_object_get(o, "warnings"), i,
+			   warning) if (r == 0 && json_is_string(warning)) r =
+		add_note(l, json_string_value(warning));
+	return r;
+}
+
+int look_read(const struct sweep *s, size_t point, struct look *ret, struct err *err)
+{
+	CLEANUP(json_freep) json_t *o = NULL;
+	CLEANUP(json_freep) json_t *summary = NULL;
+	char dir[PATH_MAX], path[PATH_MAX + 32];
+	struct look l = {.has_band = false};
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", point_dir(s, point, dir), look_extra.name);
+	r = json_file_read(path, &o, err);
+	snprintf(path, sizeof(path), "%s/summary.json", dir);
+	r = r == 0 ? json_file_read(path, &summary, err) : r;
+	if (r < 0)
+		return r;
+	l.has_band = json_is_number(json_object_get(o, "slow_ms"));
+	l.ms[MODEL_FAST] = json_number_value(json_object_get(o, "fast_ms"));
+	l.ms[MODEL_SLOW] = json_number_value(json_object_get(o, "slow_ms"));
+	l.is_beyond = json_is_true(json_object_get(o, "beyond"));
+	l.won = json_number_value(json_object_get(o, "won"));
+	l.won_ms = json_number_value(json_object_get(o, "won_ms"));
+	take_text(o, "error", l.error, sizeof(l.error));
+	take_text(o, "bound_by", l.bound_by, sizeof(l.bound_by));
+	take_text(o, "if", l.won_if, sizeof(l.won_if));
+	if (take_notes(summary, &l) < 0) {
+		look_deinit(&l);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	*ret = l;
+	return 0;
+}
+
+void look_deinit(struct look *l)
+{
+	values_deinit(&l->notes);
+}
