@@ -175,6 +175,17 @@ static int check_layouts(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_classes(struct config *c, struct err *err)
+{
+	struct err why;
+	int r;
+
+	classes_deinit(&c->classes);
+	r = classes_make(config_text(c, CONFIG_CLASSES), c->layouts, c->n_layouts, c->fabric,
+			 c->world, c->topology.gpus_per_node, &c->classes, &why);
+	return r < 0 ? value_refuse(c, CONFIG_CLASSES, 0, err, "%s", why.text) : 0;
+}
+
 static int check_data_for(struct config *c, struct err *err)
 {
 	const struct config_value *v = &c->values[CONFIG_DATA_FOR];
@@ -502,7 +513,8 @@ int config_finish(struct config *c, struct err *err)
 	if ((r = config_scenario(c, err)) < 0 || (r = check_expects(c, err)) < 0 ||
 	    (r = check_nodes_of_fabric(c, err)) < 0 || (r = check_world(c, err)) < 0 ||
 	    (r = check_fabric(c, err)) < 0 || (r = check_real(c, err)) < 0 ||
-	    (r = check_layouts(c, err)) < 0 || (r = check_data_for(c, err)) < 0 ||
+	    (r = check_layouts(c, err)) < 0 || (r = check_classes(c, err)) < 0 ||
+	    (r = check_data_for(c, err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &c->topology.intra,
 			   err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &c->topology.inter,

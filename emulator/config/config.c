@@ -39,6 +39,7 @@ struct config *config_free(struct config *c)
 	free(c->scenario);
 	free(c->expects);
 	free(c->real);
+	classes_deinit(&c->classes);
 	fabric_free(c->fabric);
 	free(c->what_ifs);
 	failures_free(c->failures, c->n_failures);

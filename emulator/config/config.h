@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "base/options.h"
+#include "config/classes.h"
 #include "config/data-for.h"
 #include "config/failure.h"
 #include "config/link-change.h"
@@ -54,6 +55,7 @@ struct config {
 	size_t n_real;
 	struct layout layouts[CONFIG_LAYOUTS_MAX]; /* of the world, as declared */
 	size_t n_layouts;
+	struct classes classes;
 	const char *model;     /* as typed; borrowed from values, as all texts below */
 	const char *links;     /* what messages cost on their path; NULL: as the model has it */
 	const char **what_ifs; /* owned list of borrowed texts, innermost first */

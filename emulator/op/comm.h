@@ -30,7 +30,7 @@ struct comm {
 	struct comm_member *real; /* owned, sorted by rank */
 	uint32_t n_real;
 	struct bitmap is_real;      /* by rank */
-	struct templates templates; /* by index into real */
+	struct templates templates; /* by index into real; of times */
 	struct comm_ops *open;      /* table.h; NULL: no op yet */
 	/* its owner's: */
 	struct comms *comms;       /* borrowed; nboxd's, as what follows up to @hh */

@@ -27,7 +27,7 @@ int ops_open(struct ops *ops, struct err *err)
 
 	if (solver_new(&c->topology, ops->delay, &ops->solver) < 0 || contention_open(ops) < 0 ||
 	    timelines_new(ops->cluster->topology, ops->cluster->real, ops->cluster->n_real,
-			  &what_if, &ops->timelines) < 0 ||
+			  c->classes.of, &what_if, &ops->timelines) < 0 ||
 	    (c->steps.n_ops &&
 	     step_count_new(&c->steps, (uint32_t)ops->cluster->n_real, &ops->steps) < 0))
 		return err_set(err, ENOMEM, "out of memory");

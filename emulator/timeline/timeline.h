@@ -91,12 +91,14 @@ struct timeline_times {
 
 /**
  * timelines_new - @real: the real world ranks, sorted, at least one; templates by
- * topology/template.h; @what_if NULL: all compute like their templates
+ * topology/template.h, with @classes, which are borrowed for the call
+ * @what_if: NULL: all compute like their templates
  *
  * Return: 0; -ENOMEM.
  */
 int timelines_new(const struct topology *t, const uint32_t *real, size_t n_real,
-		  const struct timeline_what_if *what_if, struct timelines **ret);
+		  const uint32_t *classes, const struct timeline_what_if *what_if,
+		  struct timelines **ret);
 struct timelines *timelines_free(struct timelines *t); /* NULL allowed; returns NULL */
 /* The real rank that @world_rank copies. O(1). */
 uint32_t timelines_template(const struct timelines *t, uint32_t world_rank);

@@ -60,7 +60,8 @@ static int share_out(struct timelines *t, const struct templates *templates)
 }
 
 int timelines_new(const struct topology *topology, const uint32_t *real, size_t n_real,
-		  const struct timeline_what_if *what_if, struct timelines **ret)
+		  const uint32_t *classes, const struct timeline_what_if *what_if,
+		  struct timelines **ret)
 {
 	const struct membership world = {.n_ranks = topology_world(topology), .stride = 1};
 	CLEANUP(timelines_freep) struct timelines *t = calloc(1, sizeof(*t));
@@ -80,7 +81,8 @@ int timelines_new(const struct topology *topology, const uint32_t *real, size_t 
 	if (!t->real || !t->template || !t->index || !t->of)
 		return -ENOMEM;
 	memcpy(t->real, real, n_real * sizeof(*real));
-	r = templates_init(&templates, &world, topology->gpus_per_node, real, (uint32_t)n_real);
+	r = templates_init(&templates, &world, topology->gpus_per_node, classes, real,
+			   (uint32_t)n_real);
 	if (r == 0)
 		r = share_out(t, &templates);
 	if (r == 0)

@@ -169,7 +169,8 @@ int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 			ranks[i] = members[i].rank;
 		if (table)
 			memcpy(table, world_ranks, ready->n_ranks * sizeof(*table));
-		r = templates_init(&c->templates, &c->map, ready->gpus_per_node, ranks, c->n_real);
+		r = templates_init(&c->templates, &c->map, ready->gpus_per_node, NULL, ranks,
+				   c->n_real);
 	}
 	free(ranks);
 	if (r < 0)

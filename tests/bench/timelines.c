@@ -98,7 +98,8 @@ static int measure(const struct topology *t, struct delay_chain *d, struct cost 
 		struct job job = {.ends = malloc(topology_world(t) * sizeof(double)), .name = 2};
 		uint64_t n = 0;
 
-		r = job.ends ? timelines_new(t, (uint32_t[]){0}, 1, &what_if, &job.timelines) : -1;
+		r = job.ends ? timelines_new(t, (uint32_t[]){0}, 1, NULL, &what_if, &job.timelines)
+			     : -1;
 		for (; r == 0 && (n < 10 || job.points_s + job.ops_s < SECONDS_MIN); n++)
 			r = iterate(&job, &err);
 		timelines_free(job.timelines);

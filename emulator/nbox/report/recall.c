@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/plain.h"
+#include "nbox/report/classes.h"
 #include "nbox/report/json-file.h"
 
 static bool has_warning(const struct report *r, const char *text)
@@ -35,6 +36,7 @@ void report_recall(struct report *rep, const char *path)
 		snprintf(rep->device, sizeof(rep->device), "%s", device);
 	plain_text(rep->network);
 	plain_text(rep->device);
+	report_classes_recall(rep, json_object_get(o, "classes"));
 	json_array_foreach(warnings, i,
 			   w) if (json_string_value(w) && !has_warning(rep, json_string_value(w)))
 		report_warn(rep, "%s", json_string_value(w));

@@ -3,6 +3,6 @@
 
 #include "nbox/report/report.h"
 
-/* Adds the summary's warnings, the device and the network. @path: a summary.json; one that is not
- * there adds nothing. */
+/* Adds the summary's warnings, classes, the device and the network. @path: a summary.json; one that
+ * is not there adds nothing. */
 void report_recall(struct report *r, const char *path);

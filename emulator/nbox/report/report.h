@@ -27,6 +27,17 @@ struct report_stat {
 
 #define REPORT_COMMS_MAX 64
 
+#define REPORT_CLASSES_MAX 256
+#define REPORT_CLASS_NAME_MAX 64
+
+/* Ranks that compute the same (config/classes.h). */
+struct report_class {
+	char name[REPORT_CLASS_NAME_MAX]; /* "pp=2" */
+	char run[128];                    /* in which @real was real; "": this one */
+	uint32_t n_ranks, n_real;         /* n_real 0: it was never seen */
+	uint32_t real, like;              /* whose timeline it has: a rank; that one's class */
+};
+
 #define REPORT_EXPECTS_MAX 32
 
 struct report_expect {
@@ -65,7 +76,9 @@ struct report {
 	uint64_t n_early; /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
-	uint32_t rank;     /* world rank that is looked at */
+	struct report_class classes[REPORT_CLASSES_MAX]; /* classes.h */
+	uint32_t n_classes;                              /* 0: all ranks are alike */
+	uint32_t rank;                                   /* world rank that is looked at */
 	char network[512]; /* that times come from, in words; "": not known, or the model is none */
 	char device[384];  /* that there is no GPU, in words; "": there is */
 	char decided_by[512]; /* what a scheduler decided ops by, in words; "": the model is none */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "nbox/report/classes.h"
 #include "nbox/report/comms.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
@@ -130,6 +131,7 @@ static void print_ops(const struct report *r, FILE *to)
 		print_lateness(r, to);
 	}
 	report_comms_print(r, to);
+	report_classes_print(r, to);
 }
 
 void report_print(const struct report *r, FILE *to)
@@ -251,6 +253,8 @@ struct json_t *report_json(const struct report *r, int exit_code)
 		wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for",
 		h->data_for, "model", h->model, "seed", (json_int_t)h->seed, "communicators",
 		report_comms_json(r), "warnings", warnings);
+	if (o && r->n_classes)
+		json_object_set_new(o, "classes", report_classes_json(r));
 	if (o && r->network[0])
 		json_object_set_new(o, "network", json_string(r->network));
 	if (o && r->device[0])

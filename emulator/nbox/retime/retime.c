@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "engine/record-write.h"
 #include "nbox/doctor/paths.h"
+#include "nbox/report/classes.h"
 #include "nbox/report/expect.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
@@ -175,6 +176,19 @@ static void fill_report(const struct recorded *r, const struct config *c, struct
 			(unsigned long long)ret->told.n_lost, r->graph.n);
 }
 
+/* Whose timeline each class has. Without memory that is not said. */
+static void tell_classes(const struct recorded *r, const struct config *c, struct report *rep)
+{
+	CLEANUP(freep) struct report_origin *from = calloc(r->n_others + 1, sizeof(*from));
+
+	if (!from)
+		return;
+	from[0] = (struct report_origin){r->run.dir, &r->run.rec};
+	for (size_t i = 0; i < r->n_others; i++)
+		from[i + 1] = (struct report_origin){r->others[i].dir, &r->others[i].rec};
+	report_classes_of(rep, c, from, r->n_others ? r->n_others + 1 : 0);
+}
+
 static void on_warn(void *ctx, const char *sentence)
 {
 	report_warn(ctx, "%s", sentence);
@@ -213,6 +227,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 	for (uint32_t i = 0; i < warnings.n_warnings; i++)
 		report_warn(&ret->report, "%s", warnings.warnings[i]);
 	fill_report(r, c, ret);
+	tell_classes(r, c, &ret->report);
 	report_expect_of(&ret->report, c, -1);
 	return 0;
 }

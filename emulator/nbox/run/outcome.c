@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "config/open-model.h"
 #include "engine/record-read.h"
+#include "nbox/report/classes.h"
 #include "nbox/report/expect.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
@@ -67,6 +68,8 @@ static int make(const struct run *run, const struct results *res, const struct r
 	report_outcome(ret, exit_code, res->dir);
 	if (run->warning[0])
 		add_warning(run, ret);
+	if (!ret->is_empty)
+		report_classes_of(ret, run->config, NULL, 0);
 	report_expect_of(ret, run->config, exit_code);
 	if (run->device == RUN_DEVICE_HOST)
 		snprintf(ret->device, sizeof(ret->device),

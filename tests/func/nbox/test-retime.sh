@@ -67,11 +67,24 @@ check "on 1024 nodes each op takes what the model says of them" \
 	python3 -IS -c "assert $(ms --nodes 1024) > $base"
 # a pipeline recorded rank by rank has none that waits for the rank before it; played together they do
 iterations=3
-for rank in 0 1 2 3; do exits 0 "pipeline, rank $rank alone" run "alone$rank" "$rank" pipeline; done
+for rank in 0 1 2 3; do exits 0 "pipeline, rank $rank alone" run "alone$rank" "$rank" pipeline --layout dp=2,pp=2; done
+warning() { json "$1" '[w for w in d["warnings"] if "never seen" in w]'; }
+is "$(json alone0/summary.json '[(c["class"], c["ranks"], c["real"], c["timeline_of_class"]) for c in d["classes"]]')" \
+	"[('pp=0', 2, 1, 'pp=0'), ('pp=1', 2, 0, 'pp=0')]" "whose timeline each stage has"
+check "a stage that was never seen is a warning" grep -q "1 of 2 classes of ranks (pp=1)" <<<"$(warning alone0/summary.json)"
+exits 0 "nbox report knows them, too" "$NBOX" report alone0
+says "pp=1: 2 ranks, never seen: computes as pp=0 does (rank 0)" "in words"
 exits 0 "all four together" "$NBOX" retime alone0 --with alone1 --with alone2 --with alone3 --json four.json
 is "$(json four.json 'd["real_ranks"]')" 4 "are four real ranks"
 check "a stage waits for the stage before it: that takes longer than any of them alone" \
 	python3 -IS -c "import json; *alone, four = (json.load(open(f))['steps']['ms']['mean'] for f in (*(f'alone{i}/summary.json' for i in range(4)), 'four.json')); assert four > max(alone), four"
+exits 0 "one rank of each stage" "$NBOX" retime alone0 --with alone2 --json two.json
+is "$(json two.json '[(c["class"], c["timeline_of_rank"], c["of_run"].split("/")[-1]) for c in d["classes"]]') $(warning two.json)" \
+	"[('pp=0', 0, 'alone0'), ('pp=1', 2, 'alone2')] []" "each stage has the timeline of its own"
+exits 0 "all ranks of a stage compute three times as long" "$NBOX" retime alone0 --with alone2 --what-if slow:rank=2-3,compute=3 --json slow.json
+check "that is what the iteration takes" python3 -IS -c "import json; a, b = (json.load(open(f))['steps']['ms']['mean'] for f in ('two.json', 'slow.json')); assert b > 1.8 * a, (a, b)"
+exits 2 "classes along an axis that is none" "$NBOX" retime alone0 --classes ep
+says "'ep' are no axes of one declared layout" "with a sentence"
 exits 2 "a rank that is real twice is refused" "$NBOX" retime alone0 --with alone0
 says "rank 0 is real in two of the runs" "with a sentence"
 exits 1 "nodes of other GPUs are refused" "$NBOX" retime ddp --gpus-per-node 2

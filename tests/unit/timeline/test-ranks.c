@@ -103,7 +103,7 @@ static void ranks_that_are_told_apart_need_no_more_than_64_mib(void **state)
 	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd, used, most = 0;
 
 	(void)state;
-	assert_int_equal(timelines_new(&t, (uint32_t[]){0}, 1, &what_if, &world), 0);
+	assert_int_equal(timelines_new(&t, (uint32_t[]){0}, 1, NULL, &what_if, &world), 0);
 	point(1, 0, BEFORE_ALL, NOTHING);
 	for (int i = 1; i <= 200; i++) {
 		struct timeline_node *op = arrive((uint64_t)i + 1, i, DEPS(OWN((uint64_t)i)));

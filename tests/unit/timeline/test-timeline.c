@@ -235,7 +235,7 @@ static void what_a_what_if_cannot_do_is_told(void **state)
 	struct err err = {""};
 
 	(void)state;
-	assert_int_equal(timelines_new(&t, (uint32_t[]){0}, 1, &what_if, &world), 0);
+	assert_int_equal(timelines_new(&t, (uint32_t[]){0}, 1, NULL, &what_if, &world), 0);
 	point(1, 0, BEFORE_ALL, NOTHING);
 	assert_int_equal(timelines_point(world, 0,
 					 &(struct timeline_point){.name = 2,

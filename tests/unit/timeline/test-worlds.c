@@ -421,7 +421,7 @@ static uint32_t run_job(struct rng *r, struct scenario *s, const struct topology
 	static struct run run;
 
 	run = (struct run){.s = s};
-	assert_int_equal(timelines_new(t, s->real, s->n_real, &what_if, &run.timelines), 0);
+	assert_int_equal(timelines_new(t, s->real, s->n_real, NULL, &what_if, &run.timelines), 0);
 	for (uint32_t v = 0; v < s->world; v++) {
 		uint32_t i = 0;
 

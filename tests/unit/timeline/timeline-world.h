@@ -39,7 +39,7 @@ static inline void open_world(uint32_t n, uint32_t n_real)
 
 	memset(factor, 0, sizeof(factor));
 	memset(jitter_ms, 0, sizeof(jitter_ms));
-	assert_int_equal(timelines_new(&t, real, n_real, &what_if, &world), 0);
+	assert_int_equal(timelines_new(&t, real, n_real, NULL, &what_if, &world), 0);
 }
 
 static inline int close_world(void **state)

@@ -128,7 +128,8 @@ static void gather(uint32_t n, uint32_t gpus, uint32_t mask, uint32_t part_bytes
 		for (size_t k = 0; k < w.g.n_real && !moved; k++)
 			moved = send_one(&w, w.real[k]) || receive_one(&w, w.real[k]);
 	}
-	assert_int_equal(templates_init(&templates, &w.g.members, gpus, w.g.real, w.g.n_real), 0);
+	assert_int_equal(templates_init(&templates, &w.g.members, gpus, NULL, w.g.real, w.g.n_real),
+			 0);
 	for (size_t k = 0; k < w.g.n_real; k++) {
 		const struct rank *me = &w.ranks[w.real[k]];
 

@@ -1,0 +1,22 @@
+/* The classes of a run's ranks (config/classes.h), and whose timeline each has. */
+#pragma once
+
+#include <jansson.h>
+
+#include "config/config.h"
+#include "nbox/report/report.h"
+
+/* Which ranks were real in which run, where several were played together. */
+struct report_origin {
+	const char *run; /* borrowed */
+	const struct record *rec;
+};
+
+/* Fills @r's classes, where there are several, and warns of those that no real rank of @c is of.
+ * @origins: @n; 0: all real ranks are of this run. */
+void report_classes_of(struct report *r, const struct config *c,
+		       const struct report_origin *origins, size_t n);
+void report_classes_print(const struct report *r, FILE *to);
+json_t *report_classes_json(const struct report *r); /* the caller's reference */
+/* Fills them from a former summary's. */
+void report_classes_recall(struct report *r, const json_t *list);
