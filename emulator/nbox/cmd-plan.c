@@ -9,6 +9,7 @@
 #include "nbox/plan/write.h"
 #include "nbox/report/expect.h"
 #include "nbox/sweep/command.h"
+#include "nbox/sweep/draw.h"
 
 static int usage(FILE *to, int code)
 {
@@ -89,6 +90,8 @@ static int write_files(const struct plan *plan, const struct args *a, struct err
 {
 	char path[PATH_MAX];
 	int r = sweep_write(plan->results, err);
+
+	r = r == 0 ? sweep_draw(plan->results, err) : r;
 
 	snprintf(path, sizeof(path), "%.*s/plan.json", PATH_MAX - 32, a->c.dir);
 	r = r == 0 ? plan_write_json(plan, path, err) : r;

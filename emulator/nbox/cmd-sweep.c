@@ -8,6 +8,7 @@
 #include "nbox/commands.h"
 #include "nbox/report/expect.h"
 #include "nbox/sweep/command.h"
+#include "nbox/sweep/draw.h"
 #include "nbox/sweep/launch.h"
 #include "nbox/sweep/write.h"
 
@@ -25,6 +26,7 @@ static int usage(FILE *to, int code)
 		"DIR, else RUN-sweep, gets sweep.csv, sweep.json, sweep.html and sweep.svg, and for each point a folder below points/ with\n"
 		"summary.json and config.yaml. A point that is complete is not done again. One that fails is marked, the others go on, and the\n"
 		"exit code is 1; it is 3 where one is not as --expect says.\n"
+		"--beside shows the points of another sweep in the table and the pictures: live runs beside re-timed ones.\n"
 		"For other machines DIR lies where all see it; when they are through, the same line without --on shows the sweep.\n\n");
 	option_help(COMMAND_SWEEP, 20, to);
 	return code;
@@ -32,7 +34,7 @@ static int usage(FILE *to, int code)
 
 struct args {
 	struct sweep_command c;
-	const char *on;
+	const char *on, *beside;
 	uint64_t point; /* UINT64_MAX: all */
 };
 
@@ -46,6 +48,10 @@ static int take(void *ctx, const struct option_word *w, struct err *err)
 		return strcmp(a->on, "slurm") == 0 || strcmp(a->on, "commands") == 0
 			       ? 0
 			       : err_set(err, EINVAL, "--on '%s': slurm or commands", a->on);
+	}
+	if (w->id == FLAG_SWEEP_BESIDE) {
+		a->beside = w->value;
+		return 0;
 	}
 	if (w->id == FLAG_SWEEP_POINT)
 		return units_count(w->value, &a->point, NULL) == 0
@@ -65,14 +71,18 @@ static int check(const struct args *a, struct err *err)
 }
 
 /* Return: an exit code; negative errno with the sentence. */
-static int show(const struct sweep_command *c, struct err *err)
+static int show(const struct args *a, struct err *err)
 {
+	const struct sweep_command *c = &a->c;
 	struct sweep_results results;
 	int r = sweep_results_read(&c->sweep, &results), code;
 
 	if (r < 0)
 		return r;
-	r = sweep_write(&results, err);
+	if (a->beside)
+		r = sweep_results_beside(&results, a->beside, err);
+	r = r == 0 ? sweep_write(&results, err) : r;
+	r = r == 0 ? sweep_draw(&results, err) : r;
 	if (r == 0 && (!c->json || strcmp(c->json, "-") != 0))
 		sweep_print(&results, stdout);
 	if (r == 0 && c->json)
@@ -102,7 +112,7 @@ static int sweep(struct args *a, struct err *err)
 		return r < 0 || done.state == POINT_DONE ? r : point_play(s, a->point, err);
 	}
 	r = sweep_command_play(&a->c, err);
-	return r < 0 ? r : show(&a->c, err);
+	return r < 0 ? r : show(a, err);
 }
 
 int cmd_sweep(int argc, char **argv)

@@ -84,7 +84,7 @@ static int write_json(const struct why *w, const char *path, struct err *err)
 static int look(struct args *a, struct err *err)
 {
 	CLEANUP(why_deinit) struct why w = {.n_timed = 0};
-	int r = why_make(&a->run, &(struct why_config){make_config, a}, &w, err);
+	int r = why_make(&a->run, &(struct why_config){.make = make_config, .ctx = a}, &w, err);
 	bool is_json = a->json && strcmp(a->json, "-") == 0;
 
 	if (r == 0 && !is_json)

@@ -9,6 +9,7 @@
 #define BOTTOM 34.0
 #define RIGHT 16.0
 #define LETTER 6.6 /* mean width */
+#define LINE 16.0  /* of the legend */
 #define TICKS_MAX 32
 
 struct scale {
@@ -76,12 +77,52 @@ static void settle(struct scale *s, bool has_zero, double room)
 	s->high += room * (s->high - s->low);
 }
 
+/* --- legend ---------------------------------------------------------------------------------- */
+
+/* Of a curve, with its mark and the space behind it. */
+static double key_width(const struct chart_series *s)
+{
+	return s->name ? LETTER * (double)strlen(s->name) + 28 : 0;
+}
+
+/* The keys from @i on that stand in one line of @room. Return: the one behind them, which is
+ * another than @i. */
+static size_t line_end(const struct chart *c, size_t i, double room, double *ret_width)
+{
+	size_t end = i;
+
+	*ret_width = 0;
+	while (end < c->n_series && (end == i || *ret_width + key_width(&c->series[end]) <= room))
+		*ret_width += key_width(&c->series[end++]);
+	return end;
+}
+
+/* The first line stands beside the y axis's label, where there is room for all. */
+static double legend_room(const struct chart *c, double width)
+{
+	double room = width - RIGHT, all = 0;
+
+	for (size_t i = 0; i < c->n_series; i++)
+		all += key_width(&c->series[i]);
+	return all <= room - LETTER * (double)strlen(c->y.label) ? INFINITY : room;
+}
+
+double chart_legend_height(const struct chart *c, double width)
+{
+	double room = legend_room(c, width), used, height = 0;
+
+	for (size_t i = 0; isfinite(room) && i < c->n_series; i = line_end(c, i, room, &used))
+		height += LINE;
+	return height;
+}
+
 static struct frame frame_of(const struct chart *c, FILE *to, double x, double y, double width,
 			     double height)
 {
 	struct frame f = {to,
 			  {c->x.is_log, INFINITY, -INFINITY, x + LEFT, x + width - RIGHT},
-			  {c->y.is_log, INFINITY, -INFINITY, y + height - BOTTOM, y + TOP}};
+			  {c->y.is_log, INFINITY, -INFINITY, y + height - BOTTOM,
+			   y + TOP + chart_legend_height(c, width)}};
 
 	for (size_t i = 0; i < c->n_series; i++) {
 		const struct chart_series *s = &c->series[i];
@@ -183,24 +224,34 @@ static void draw_x_axis(const struct chart *c, const struct frame *f)
 	svg_print(f->to, f->x.to, f->y.from + 29, SVG_END, SVG_SOFT, "%s", c->x.label);
 }
 
-/* From the right, in the line of the y axis's label. */
-static void draw_legend(const struct chart *c, const struct frame *f)
+static void draw_key(const struct frame *f, const struct chart_series *s, double x, double y)
 {
-	double x = f->x.to;
+	if (s->look & CHART_LINE)
+		svg_line(f->to, x, y - 4, x + 14, y - 4, s->role,
+			 SVG_THICK | (s->look & CHART_DASHED ? SVG_DASHED : 0));
+	else if (s->look & CHART_DOTS)
+		svg_dot(f->to, x + 7, y - 4, s->role, NULL);
+	else
+		svg_box(f->to, x + 4, y - 9, 9, 9, s->role, 0, NULL);
+	svg_print(f->to, x + 18, y, SVG_START, SVG_SOFT, "%s", s->name);
+}
 
-	for (size_t i = c->n_series; i-- > 0;) {
-		const struct chart_series *s = &c->series[i];
+/* To the right, line by line; the last one stands above the y axis's label. */
+static void draw_legend(const struct chart *c, const struct frame *f, double width)
+{
+	double room = legend_room(c, width), used;
+	double y = f->y.to - 9 - chart_legend_height(c, width);
 
-		if (!s->name)
-			continue;
-		svg_print(f->to, x, f->y.to - 9, SVG_END, SVG_SOFT, "%s", s->name);
-		x -= LETTER * (double)strlen(s->name) + 18;
-		if (s->look & CHART_LINE)
-			svg_line(f->to, x, f->y.to - 13, x + 14, f->y.to - 13, s->role,
-				 SVG_THICK | (s->look & CHART_DASHED ? SVG_DASHED : 0));
-		else
-			svg_box(f->to, x + 4, f->y.to - 18, 9, 9, s->role, 0, NULL);
-		x -= 10;
+	for (size_t i = 0, end; i < c->n_series; i = end, y += LINE) {
+		double x;
+
+		end = line_end(c, i, room, &used);
+		x = f->x.to + 10 - used;
+		for (size_t k = i; k < end; k++) {
+			if (c->series[k].name)
+				draw_key(f, &c->series[k], x, y);
+			x += key_width(&c->series[k]);
+		}
 	}
 }
 
@@ -290,7 +341,7 @@ void chart_draw(const struct chart *c, FILE *to, double x, double y, double widt
 
 	draw_y_axis(c, &f);
 	draw_x_axis(c, &f);
-	draw_legend(c, &f);
+	draw_legend(c, &f, width);
 	for (size_t i = 0; i < c->n_series; i++)
 		draw_series(&f, &c->series[i]);
 	for (size_t i = 0; i < c->n_marks; i++)

@@ -53,6 +53,8 @@ struct chart {
 	size_t n_marks;
 };
 
+/* That the legend takes more than its one line, at that width: the curves have less then. */
+double chart_legend_height(const struct chart *c, double width);
 /* Into the box of the picture; axes and legend are inside it. A chart without a value is an empty
  * frame. */
 void chart_draw(const struct chart *c, FILE *to, double x, double y, double width, double height);

@@ -28,7 +28,7 @@ static const char style[] =
 	"table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums;margin:.5rem 0}\n"
 	"th,td{padding:.3rem .7rem;text-align:left;border-bottom:1px solid var(--edge);vertical-align:top}\n"
 	"th{color:var(--soft);font-weight:600;white-space:nowrap}.r{text-align:right;white-space:nowrap}\n"
-	"td:first-child,th:first-child{padding-left:0}\n"
+	"td:first-child,th:first-child{padding-left:0;min-width:7rem}\n"
 	".warnings{list-style:none;padding:0}.warnings li{border-left:.3rem solid var(--bad);padding:.2rem .7rem;"
 	"margin:.4rem 0;background:var(--box);font-size:.92rem}\n"
 	".keys{font-size:.85rem;color:var(--soft)}.keys span{white-space:nowrap;margin-right:1rem}"

@@ -20,9 +20,11 @@ enum column { X, MS, LOW, HIGH, EXPOSED, INJECTED, COLUMNS };
 struct curves {
 	size_t n;
 	const char *names[LINES_MAX];
+	bool is_dots[LINES_MAX];
 	size_t n_points[LINES_MAX];
 	double *columns[LINES_MAX]; /* owned; COLUMNS times the sweep's n */
 	struct chart_tick *ticks;   /* owned; NULL: chosen */
+	bool has_more;              /* than LINES_MAX */
 };
 
 static void curves_deinit(struct curves *c)
@@ -48,10 +50,10 @@ static size_t find_line(struct curves *c, const char *name)
 
 static int by_x(const void *pa, const void *pb)
 {
-	double a = (*(const struct page_point *const *)pa)->x,
-	       b = (*(const struct page_point *const *)pb)->x;
+	const struct page_point *a = *(const struct page_point *const *)pa,
+				*b = *(const struct page_point *const *)pb;
 
-	return a < b ? -1 : a > b;
+	return a->x < b->x ? -1 : a->x > b->x ? 1 : a < b ? -1 : a > b;
 }
 
 static void add_point(struct curves *c, size_t line, size_t size, const struct page_point *p,
@@ -94,8 +96,10 @@ static int curves_of(const struct page_sweep *s, struct curves *c)
 			if (!c->columns[c->n])
 				return -ENOMEM;
 			c->names[c->n] = line_name(sorted[i]);
+			c->is_dots[c->n] = sorted[i]->is_dot || !s->axis;
 			line = c->n++;
 		}
+		c->has_more |= line == LINES_MAX;
 		if (s->axis && c->ticks) {
 			c->ticks[i].at = sorted[i]->x;
 			snprintf(c->ticks[i].text, sizeof(c->ticks[i].text), "%g", sorted[i]->x);
@@ -116,9 +120,23 @@ static const double *column(const struct page_sweep *s, const struct curves *c, 
 	return c->columns[line] + (size_t)k * s->n;
 }
 
-static void draw_chart(const struct page_sweep *s, const struct curves *c,
-		       const struct chart_series *series, size_t n, double width, double height,
-		       FILE *to)
+/* The series of column @k of each curve. */
+static void make_series(const struct page_sweep *s, const struct curves *c, enum column k,
+			struct chart_series *ret)
+{
+	for (size_t i = 0; i < c->n; i++)
+		ret[i] =
+			(struct chart_series){.name = c->names[i][0] ? c->names[i] : NULL,
+					      .role = SVG_SERIES_1 + i,
+					      .look = CHART_DOTS | (c->is_dots[i] ? 0 : CHART_LINE),
+					      .n = c->n_points[i],
+					      .x = column(s, c, i, X),
+					      .y = column(s, c, i, k)};
+}
+
+static void draw(const struct page_sweep *s, const struct curves *c,
+		 const struct chart_series *series, size_t n, enum svg_place place,
+		 const char *name, FILE *to)
 {
 	const struct chart chart = {
 		.x = {.label = s->axis ? s->axis : "",
@@ -129,75 +147,83 @@ static void draw_chart(const struct page_sweep *s, const struct curves *c,
 		.y = {.label = "ms an iteration", .has_zero = true},
 		.series = series,
 		.n_series = n,
+		.marks = s->marks,
+		.n_marks = s->n_marks,
 	};
+	double height = HEIGHT + chart_legend_height(&chart, WIDTH);
 
-	chart_draw(&chart, to, 0, 0, width, height);
+	svg_begin(to, place, WIDTH, height, name);
+	chart_draw(&chart, to, 0, 0, WIDTH, height);
+	svg_end(to);
 }
 
-static unsigned look(const struct page_sweep *s)
+static void draw_times(const struct page_sweep *s, const struct curves *c, enum svg_place place,
+		       FILE *to)
 {
-	return s->axis ? CHART_LINE | CHART_DOTS : CHART_DOTS;
+	struct chart_series series[LINES_MAX];
+
+	make_series(s, c, MS, series);
+	for (size_t i = 0; i < c->n; i++) {
+		series[i].low = column(s, c, i, LOW);
+		series[i].high = column(s, c, i, HIGH);
+	}
+	draw(s, c, series, c->n, place, "iteration time over the setting", to);
 }
 
 int sweep_page_draw(const struct page_sweep *s, enum svg_place place, FILE *to)
 {
 	CLEANUP(curves_deinit) struct curves c = {0};
-	struct chart_series series[LINES_MAX];
 	int r = curves_of(s, &c);
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < c.n; i++)
-		series[i] = (struct chart_series){.name = c.names[i][0] ? c.names[i] : NULL,
-						  .role = SVG_SERIES_1 + i,
-						  .look = look(s),
-						  .n = c.n_points[i],
-						  .x = column(s, &c, i, X),
-						  .y = column(s, &c, i, MS),
-						  .low = column(s, &c, i, LOW),
-						  .high = column(s, &c, i, HIGH)};
-	svg_begin(to, place, WIDTH, HEIGHT, "iteration time over the setting");
-	draw_chart(s, &c, series, c.n, WIDTH, HEIGHT, to);
-	svg_end(to);
-	return 0;
+	if (r == 0)
+		draw_times(s, &c, place, to);
+	return r;
 }
 
-/* Exposed time of each curve; of a single one also what was injected. */
-static int draw_parts(const struct page_sweep *s, FILE *to)
+static bool has_any(const double *values, size_t n)
 {
-	CLEANUP(curves_deinit) struct curves c = {0};
-	struct chart_series series[LINES_MAX + 1];
-	int r = curves_of(s, &c);
-	bool is_one = c.n == 1;
+	size_t i = 0;
 
-	if (r < 0 || c.n == 0)
-		return r;
-	for (size_t i = 0; i < c.n; i++)
-		series[i] = (struct chart_series){.name = is_one          ? "exposed"
-							  : c.names[i][0] ? c.names[i]
-									  : NULL,
-						  .role = is_one ? SVG_EXPOSED : SVG_SERIES_1 + i,
-						  .look = look(s),
-						  .n = c.n_points[i],
-						  .x = column(s, &c, i, X),
-						  .y = column(s, &c, i, EXPOSED)};
-	series[c.n] = (struct chart_series){.name = "injected",
-					    .role = SVG_INJECTED,
-					    .look = look(s) | CHART_DASHED,
-					    .n = c.n_points[0],
-					    .x = column(s, &c, 0, X),
-					    .y = column(s, &c, 0, INJECTED)};
-	svg_begin(to, SVG_IN_PAGE, WIDTH, HEIGHT, "exposed time over the setting");
-	draw_chart(s, &c, series, c.n + is_one, WIDTH, HEIGHT, to);
-	svg_end(to);
-	return 0;
+	while (i < n && values[i] == 0)
+		i++;
+	return i < n;
+}
+
+/* Exposed and, dashed, injected time of each curve; where there are lines, of those. */
+static void draw_parts(const struct page_sweep *s, const struct curves *c, FILE *to)
+{
+	struct chart_series exposed[LINES_MAX], injected[LINES_MAX], series[2 * LINES_MAX];
+	size_t n = 0, n_lines = 0;
+
+	make_series(s, c, EXPOSED, exposed);
+	make_series(s, c, INJECTED, injected);
+	for (size_t i = 0; i < c->n; i++)
+		n_lines += !c->is_dots[i];
+	for (size_t i = 0; i < c->n; i++) {
+		if (n_lines > 0 && c->is_dots[i])
+			continue;
+		injected[i].name = NULL;
+		injected[i].look |= CHART_DASHED;
+		if (c->n == 1 || n_lines == 1) {
+			exposed[i].name = "exposed";
+			exposed[i].role = SVG_EXPOSED;
+			injected[i].name = "injected";
+			injected[i].role = SVG_INJECTED;
+		}
+		series[n++] = exposed[i];
+		if (has_any(injected[i].y, injected[i].n))
+			series[n++] = injected[i];
+	}
+	draw(s, c, series, n, SVG_IN_PAGE, "exposed time over the setting", to);
 }
 
 /* "delay 5ms (nodes 8)": the axis without its unit, the setting, the curve. */
 static char *in_words(const struct page_sweep *s, const struct page_point *p, char *buf,
 		      size_t size)
 {
-	bool has_name = !s->axis || strchr(p->setting, '=') || !strcmp(p->setting, "none");
+	size_t n = s->axis ? strcspn(s->axis, " (") : 0;
+	bool has_name = !s->axis || strchr(p->setting, '=') || !strcmp(p->setting, "none") ||
+			!strncmp(p->setting, s->axis, n);
 
 	snprintf(buf, size, "%.*s%s%s%s%s%s", has_name ? 0 : (int)strcspn(s->axis, "("),
 		 has_name ? "" : s->axis, has_name || strchr(s->axis, '(') ? "" : " ", p->setting,
@@ -213,7 +239,7 @@ static void write_answer(const struct page_sweep *s, struct doc *d)
 	for (size_t i = 0; i < s->n; i++) {
 		const struct page_point *p = &s->points[i];
 
-		if (!isfinite(p->ms))
+		if (!isfinite(p->ms) || p->is_dot)
 			continue;
 		least = least && least->ms <= p->ms ? least : p;
 		most = most && most->ms >= p->ms ? most : p;
@@ -268,24 +294,29 @@ static void write_table(const struct page_sweep *s, struct doc *d)
 
 int sweep_page_write(const struct page_sweep *s, struct doc *d)
 {
+	CLEANUP(curves_deinit) struct curves c = {0};
 	char caption[256];
-	int r = 0;
+	int r = curves_of(s, &c);
 
+	if (r < 0)
+		return r;
 	write_answer(s, d);
 	doc_grid_begin(d);
-	snprintf(caption, sizeof(caption), "Time of an iteration, median; band: %s", s->band);
+	snprintf(caption, sizeof(caption), "Time of an iteration, median; band: %s%s", s->band,
+		 c.has_more ? "; the first eight curves, the table has all" : "");
 	if (doc_picture_begin(d, caption, false)) {
-		r = sweep_page_draw(s, SVG_IN_PAGE, d->to);
+		draw_times(s, &c, SVG_IN_PAGE, d->to);
 		doc_picture_end(d);
 	}
-	if (r == 0 &&
-	    doc_picture_begin(d, "Of it: exposed communication, what computation waits for",
-			      false)) {
-		r = draw_parts(s, d->to);
+	if (doc_picture_begin(
+		    d,
+		    "Of it: exposed communication, what computation waits for; dashed: injected, what what-ifs add",
+		    false)) {
+		draw_parts(s, &c, d->to);
 		doc_picture_end(d);
 	}
 	doc_grid_end(d);
 	doc_heading(d, "Settings");
 	write_table(s, d);
-	return r;
+	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "nbox/draw/svg.h"
+#include "nbox/draw/chart.h"
 #include "nbox/page/doc.h"
 
 /* All texts are borrowed. Times in ms: of an iteration the median and the quartiles (or whatever
@@ -14,6 +14,7 @@ struct page_point {
 	const char *line;    /* points of one name are one curve; NULL: all are */
 	const char *setting; /* in words: "5ms" */
 	const char *run;     /* its name; NULL: none is kept */
+	bool is_dot;         /* as all of its line: dots without a line through them */
 	double x;            /* the setting as a number, where the sweep is one of numbers */
 	double ms, low_ms, high_ms;
 	double exposed_ms, injected_ms, modelled_ms;
@@ -28,6 +29,8 @@ struct page_sweep {
 	bool is_log;
 	const struct page_point *points; /* in the order of the table */
 	size_t n;
+	const struct chart_mark *marks; /* on the axis */
+	size_t n_marks;
 };
 
 /* Between doc_begin() and doc_end(): the answer, curves, the table. Return: 0; -ENOMEM. */

@@ -98,7 +98,7 @@ static int add_why(const struct sweep *s, size_t point, json_t *o, struct err *e
 	const char *won_if = "computation takes no time";
 	char bound[128], headline[1024];
 	double ns = INFINITY;
-	int r = why_make(s->run, &(struct why_config){make_options, &of}, &w, err);
+	int r = why_make(s->run, &(struct why_config){.make = make_options, .ctx = &of}, &w, err);
 
 	if (r == -ENODATA)
 		return 0;

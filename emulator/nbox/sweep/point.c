@@ -244,20 +244,27 @@ static void take_summary(json_t *o, struct point_result *ret)
 	ret->state = json_is_object(steps) && !is_ended ? POINT_DONE : POINT_NONE;
 }
 
+void point_read_dir(const char *dir, struct point_result *ret)
+{
+	CLEANUP(json_freep) json_t *o = NULL;
+	char path[PATH_MAX + 32];
+
+	*ret = (struct point_result){.state = POINT_NONE};
+	if (read_text(file_of(dir, "failed.txt", path), ret->why, sizeof(ret->why)))
+		ret->state = POINT_FAILED;
+	else if (json_file_read(file_of(dir, "summary.json", path), &o, NULL) == 0)
+		take_summary(o, ret);
+}
+
 int point_read(const struct sweep *s, size_t point, struct point_result *ret)
 {
 	CLEANUP(values_deinit) struct values command = {.list = NULL};
-	CLEANUP(json_freep) json_t *o = NULL;
 	char dir[PATH_MAX], path[PATH_MAX + 32];
 	int r = point_command(s, point, &command, NULL);
 
-	*ret = (struct point_result){.state = POINT_NONE};
-	point_dir(s, point, dir);
-	if (read_text(file_of(dir, "failed.txt", path), ret->why, sizeof(ret->why)))
-		ret->state = POINT_FAILED;
-	else if (r == 0 && is_of(dir, &command, s->run_dir) &&
-		 json_file_read(file_of(dir, "summary.json", path), &o, NULL) == 0)
-		take_summary(o, ret);
+	point_read_dir(point_dir(s, point, dir), ret);
+	if (ret->state == POINT_DONE && (r < 0 || !is_of(dir, &command, s->run_dir)))
+		*ret = (struct point_result){.state = POINT_NONE};
 	if (s->extra && access(file_of(dir, s->extra->name, path), F_OK) < 0 &&
 	    ret->state == POINT_DONE)
 		ret->state = POINT_NONE;

@@ -57,3 +57,5 @@ int point_command(const struct sweep *s, size_t point, struct values *ret, struc
 void point_fail(const struct sweep *s, size_t point, const char *why);
 /* What stands in its folder. Return: 0; -ENOMEM. */
 int point_read(const struct sweep *s, size_t point, struct point_result *ret);
+/* What stands in the folder of a point of any sweep. */
+void point_read_dir(const char *dir, struct point_result *ret);

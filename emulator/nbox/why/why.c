@@ -258,7 +258,9 @@ static int look(struct look *l, const struct why_config *from, struct why *w, st
 		r = path_exposed(&l->chain, from_ns, l->chain.rows[step.to].at, w);
 	if (r == 0)
 		r = find_late(l, w);
-	return r < 0 ? r : won_find(l->r, from, l->config, &l->rec, l->of_ops, l->n, w, err);
+	return r < 0 || from->skips_won
+		       ? r
+		       : won_find(l->r, from, l->config, &l->rec, l->of_ops, l->n, w, err);
 }
 
 int why_make(const struct recorded *r, const struct why_config *from, struct why *ret,

@@ -8,6 +8,7 @@
 struct why_config {
 	int (*make)(void *ctx, struct config **ret, struct err *err);
 	void *ctx;
+	bool skips_won; /* what could be won is not asked */
 };
 
 /* From the arrival of one op of the re-timed record to that of another. */

@@ -68,5 +68,12 @@ is "$(json run-sweep-live/points/all/summary.json 'd["model"], "retimed_of" in d
 sed -i 's/"exit_code": 0/"exit_code": 143/' run-sweep-live/points/all/summary.json
 exits 0 "a live point that was ended from outside" timeout 200 "$NBOX" sweep run --live --what-if 'add:op=allreduce,delay={20ms}'
 is "$(json run-sweep-live/points/all/summary.json 'd["exit_code"]')" 0 "... is run again"
+exits 0 "beside re-timed points" "$NBOX" sweep run --what-if 'add:op=allreduce,delay={0..20ms:4ms}' --out beside --beside run-sweep-live
+is "$(json beside/sweep.json '[("beside_ms" in p) for p in d["points"]]')" "[False, False, False, False, False, True]" "each stands at its setting"
+is "$(json beside/sweep.json 'd["points"][5]["beside_ms"]')" "$(json run-sweep-live/points/all/summary.json 'd["steps"]["ms"]["p50"]')" "... with its time"
+check "the page has its figures" python3 -IS "$(dirname "$test")/check-page.py" beside/sweep.html \
+	beside/points/delay={0,4,8,12,16,20}ms/summary.json run-sweep-live/points/all/summary.json
+exits 1 "points without that setting are refused" "$NBOX" sweep run --seed 3,4 --out seeds --beside run-sweep-live
+says "'seed'" "... and it says which"
 nothing_left
 finish

@@ -122,6 +122,46 @@ static void bars_outside_of_a_timeline_are_cut(void **state)
 	free(text);
 }
 
+/* Names that fill two lines of a chart 300 wide. */
+static void a_long_legend_has_lines_of_its_own(void **state)
+{
+	static const double at[] = {0, 10};
+	struct chart_series s[6];
+	const struct chart c = {.x = {.label = "x"},
+				.y = {.label = "y (ms)"},
+				.series = s,
+				.n_series = 6};
+	char *text, *key;
+	double y, before = 0;
+	size_t n_lines = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++)
+		s[i] = (struct chart_series){.name = "delay 10ms",
+					     .role = SVG_SERIES_1,
+					     .look = CHART_DOTS,
+					     .n = 2,
+					     .x = at,
+					     .y = at};
+	assert_float_equal(chart_legend_height(&c, 1000), 0, 0);
+	assert_float_equal(chart_legend_height(&c, 300), 2 * 16, 1e-9);
+	text = draw(&c);
+	key = text;
+	while ((key = strstr(key, ">delay 10ms<"))) {
+		const char *tag = key;
+
+		while (strncmp(tag, "<text", 5) != 0)
+			tag--;
+		assert_int_equal(sscanf(strstr(tag, " y="), " y=\"%lf\"", &y), 1);
+		n_lines += y > before;
+		before = y;
+		key++;
+	}
+	assert_int_equal(n_lines, 2);
+	assert_true(before < 22 + 2 * 16 - 9); /* above the label of the axis */
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +169,7 @@ int main(void)
 		cmocka_unit_test(a_value_is_drawn_where_it_is),
 		cmocka_unit_test(ticks_are_round_and_few),
 		cmocka_unit_test(bars_outside_of_a_timeline_are_cut),
+		cmocka_unit_test(a_long_legend_has_lines_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

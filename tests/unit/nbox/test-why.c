@@ -174,7 +174,7 @@ static int make_config(void *ctx, struct config **ret, struct err *err)
 static void look(struct why *ret, const struct job *j, const char *what_if)
 {
 	CLEANUP(made_deinit) struct made m;
-	struct why_config from = {make_config, (void *)(uintptr_t)what_if};
+	struct why_config from = {.make = make_config, .ctx = (void *)(uintptr_t)what_if};
 	struct err err = {""};
 	double sum = 0;
 

@@ -1,0 +1,32 @@
+/* Points of another sweep, drawn and printed beside those of this one: live runs beside re-timed
+ * ones. A point stands beside one of this sweep when the settings that both have are equal. */
+#pragma once
+
+#include <jansson.h>
+
+#include "nbox/sweep/point.h"
+
+struct beside_point {
+	double x; /* on this sweep's axis */
+	struct point_result result;
+	char *dir;       /* owned */
+	json_t *setting; /* borrowed from @all: a text for each axis by its name */
+};
+
+struct beside {
+	char name[64];             /* "live", or the folder's */
+	json_t *all;               /* owned: its sweep.json */
+	struct beside_point *list; /* owned; those that are complete */
+	size_t n;
+};
+
+/* @dir: of the other sweep. @axis: of @s, of numbers in @unit. Return: 0; negative errno with the
+ * sentence, such as for points without a value on that axis. */
+int beside_read(const char *dir, const struct sweep *s, size_t axis, const char *unit,
+		struct beside *ret, struct err *err);
+void beside_deinit(struct beside *b);
+/* Its setting on an axis; "": none. */
+const char *beside_value(const struct beside_point *b, const char *axis);
+/* The median iteration of those that stand beside @point of @g, in ms; their median, where they are
+ * several. NAN: none does. */
+double beside_ms(const struct beside *b, const struct grid *g, size_t point);
