@@ -8,22 +8,25 @@
 
 /* NVIDIA's data sheets: "A100 Tensor Core GPU" (80GB SXM), "H100 Tensor Core GPU" (SXM), "HGX"
  * (B200, one GPU of it). Where a sheet says "with sparsity", half of it stands here. f64 is the
- * tensor cores'. */
+ * tensor cores', and the bus has half of what both directions have together. */
 static const struct card cards[] = {
 	{
 		.name = "a100",
 		.flops_per_ns = {19500, 19500, 156000, 312000, 312000, 624000},
 		.bytes_per_ns = 2039,
+		.bus_bytes_per_ns = 32,
 	},
 	{
 		.name = "h100",
 		.flops_per_ns = {67000, 67000, 494500, 989500, 989500, 1979000},
 		.bytes_per_ns = 3350,
+		.bus_bytes_per_ns = 64,
 	},
 	{
 		.name = "b200",
 		.flops_per_ns = {37000, 75000, 1100000, 2250000, 2250000, 4500000},
 		.bytes_per_ns = 7700,
+		.bus_bytes_per_ns = 64,
 	},
 };
 

@@ -15,6 +15,7 @@ struct card {
 	const char *name;
 	double flops_per_ns[KERNEL_TYPES]; /* of matrix products, without sparsity */
 	double bytes_per_ns;               /* of its memory */
+	double bus_bytes_per_ns;           /* to the host, a direction */
 };
 
 /* Return: NULL when it is not known. */

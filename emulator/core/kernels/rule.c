@@ -39,6 +39,26 @@ char *kernel_product_name(const struct kernel_product *p, char *buf, size_t size
 	return buf;
 }
 
+static const char *const copy_names[] = {
+	[COPY_HOST] = "memcpy HtoH",    [COPY_TO_DEVICE] = "memcpy HtoD",
+	[COPY_TO_HOST] = "memcpy DtoH", [COPY_DEVICE] = "memcpy DtoD",
+	[COPY_FILL] = "memset",
+};
+
+const char *kernel_copy_name(enum kernel_copy kind)
+{
+	return copy_names[kind];
+}
+
+double rule_copy_ns(const struct card *card, enum kernel_copy kind, uint64_t bytes)
+{
+	double per_ns = kind == COPY_DEVICE ? card->bytes_per_ns / 2
+			: kind == COPY_FILL ? card->bytes_per_ns
+					    : card->bus_bytes_per_ns;
+
+	return RULE_FLOOR_NS + (double)bytes / per_ns / RULE_EFFICIENCY;
+}
+
 /* PyTorch's families of kernels (2.11), by a part of their mangled names: elements that a thread
  * moves of an operand, and the word behind which the number of operands stands. */
 static const struct {

@@ -32,6 +32,14 @@ double rule_product_ns(const struct card *card, const struct kernel_product *pro
  * of 8. m and n stand in ascending order, since libraries exchange them at will. Return: @buf. */
 char *kernel_product_name(const struct kernel_product *product, char *buf, size_t size);
 
+/* Copies and fills are kernels, too: "memcpy HtoD", "memcpy DtoH", "memcpy DtoD", "memset" in a
+ * table. By the rule: RULE_FLOOR_NS + bytes / bandwidth / RULE_EFFICIENCY, of the memory, where a
+ * copy passes twice, or of the bus to the host. */
+enum kernel_copy { COPY_HOST, COPY_TO_DEVICE, COPY_TO_HOST, COPY_DEVICE, COPY_FILL };
+
+double rule_copy_ns(const struct card *card, enum kernel_copy kind, uint64_t bytes);
+const char *kernel_copy_name(enum kernel_copy kind);
+
 /* How long a kernel takes: fixed_ns + threads * thread_ns. */
 struct kernel_price {
 	double fixed_ns, thread_ns;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "kernels/rule.h"
@@ -178,6 +179,15 @@ static int take_operator(struct trace *t, const char *name, const json_t *args, 
 		       : 0;
 }
 
+/* "Memcpy HtoD (Pageable -> Device)", "Memset (Device)": as tables have it. */
+static const char *copy_name(const char *name)
+{
+	for (enum kernel_copy kind = COPY_HOST; kind < COPY_FILL; kind++)
+		if (strncasecmp(name, kernel_copy_name(kind), strlen("memcpy HtoD")) == 0)
+			return kernel_copy_name(kind);
+	return kernel_copy_name(COPY_FILL);
+}
+
 static int take_event(struct trace *t, const json_t *event, struct err *err)
 {
 	const char *category = json_string_value(json_object_get(event, "cat"));
@@ -192,7 +202,9 @@ static int take_event(struct trace *t, const json_t *event, struct err *err)
 		return 0;
 	if (strcmp(category, "cpu_op") == 0)
 		return take_operator(t, name, args, op);
-	if (strcmp(category, "kernel") != 0)
+	if (strcmp(category, "gpu_memcpy") == 0 || strcmp(category, "gpu_memset") == 0)
+		name = copy_name(name);
+	else if (strcmp(category, "kernel") != 0)
 		return 0;
 	if (strncmp(name, "nccl", 4) == 0) {
 		t->n_nccl++;

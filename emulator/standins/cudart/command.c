@@ -1,6 +1,7 @@
 /* See command.h. */
 #include "command.h"
 
+#include "pace.h"
 #include "runtime.h"
 
 static void host_run(const struct command *command)
@@ -8,6 +9,7 @@ static void host_run(const struct command *command)
 	runtime_callback_begin();
 	command->host.fn(command->host.arg);
 	runtime_callback_end();
+	pace_not_before_now();
 }
 
 const struct command_type command_empty = {
@@ -25,6 +27,11 @@ void command_run(const struct command *command)
 {
 	if (command->type->run)
 		command->type->run(command);
+}
+
+void command_take_time(const struct command *command)
+{
+	pace_take(command->takes_ns, command->next && command->next->takes_ns);
 }
 
 void command_deinit(struct command *command)

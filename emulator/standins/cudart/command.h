@@ -29,6 +29,8 @@ extern const struct command_type command_host; /* a program's function */
 struct command {
 	struct command *next; /* the queue's */
 	const struct command_type *type;
+	uint64_t queued_ns; /* CLOCK_MONOTONIC; the queue's */
+	uint64_t takes_ns;  /* on a GPU; 0: as long as it takes here */
 	union {
 		struct {
 			cudaHostFn_t fn;
@@ -49,7 +51,6 @@ struct command {
 			size_t pitch, width, height;
 			int value;
 		} fill;
-		uint64_t kernel_ns; /* how long it takes */
 		struct {
 			void *addr;
 			uint64_t value;
@@ -72,6 +73,9 @@ struct command {
 
 /* Runs @command on the calling thread; blocks as long as it takes. */
 void command_run(const struct command *command);
+
+/* What @command does is done: holds the stream for as long as it takes (pace.h). */
+void command_take_time(const struct command *command);
 
 /* Drops the references that @command owns. */
 void command_deinit(struct command *command);

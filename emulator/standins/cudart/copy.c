@@ -4,7 +4,9 @@
 
 #include "capture.h"
 #include "device.h"
+#include "kernel-time.h"
 #include "memory.h"
+#include "pace.h"
 #include "runtime.h"
 #include "submit.h"
 
@@ -21,6 +23,7 @@ static void copy_run(const struct command *command)
 		dst += command->copy.dpitch;
 		src += command->copy.spitch;
 	}
+	command_take_time(command);
 }
 
 static void fill_run(const struct command *command)
@@ -31,6 +34,7 @@ static void fill_run(const struct command *command)
 		memset(dst, command->fill.value, command->fill.width);
 		dst += command->fill.pitch;
 	}
+	command_take_time(command);
 }
 
 static const struct command_type copy_type = {
@@ -63,7 +67,14 @@ static bool extent(size_t pitch, size_t width, size_t height, size_t *ret_bytes)
 	return true;
 }
 
-static cudaError_t check_copy(const struct command *command, enum cudaMemcpyKind kind)
+static cudaError_t price(struct command *command, enum kernel_copy kind, uint64_t bytes)
+{
+	return kernel_time_of_copy(kind, bytes, &command->takes_ns) ? cudaSuccess
+								    : cudaErrorInvalidValue;
+}
+
+/* Says in @command, too, how long it takes. */
+static cudaError_t check_copy(struct command *command, enum cudaMemcpyKind kind)
 {
 	bool is_src_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
 	bool is_dst_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -84,10 +95,14 @@ static cudaError_t check_copy(const struct command *command, enum cudaMemcpyKind
 	if (!(is_src_device ? memory_is_device_usable : memory_is_host_usable)(src, n_src) ||
 	    !(is_dst_device ? memory_is_device_usable : memory_is_host_usable)(dst, n_dst))
 		return cudaErrorInvalidValue;
-	return cudaSuccess;
+	return price(command,
+		     is_src_device   ? (is_dst_device ? COPY_DEVICE : COPY_TO_HOST)
+		     : is_dst_device ? COPY_TO_DEVICE
+				     : COPY_HOST,
+		     command->copy.width * command->copy.height);
 }
 
-static cudaError_t check_fill(const struct command *command)
+static cudaError_t check_fill(struct command *command)
 {
 	size_t n;
 
@@ -95,7 +110,7 @@ static cudaError_t check_fill(const struct command *command)
 		return cudaErrorInvalidPitchValue;
 	if (n && !memory_is_device_usable(command->fill.dst, n))
 		return cudaErrorInvalidValue;
-	return cudaSuccess;
+	return price(command, COPY_FILL, command->fill.width * command->fill.height);
 }
 
 static cudaError_t do_now(const struct command *command)
@@ -112,6 +127,7 @@ static cudaError_t do_now(const struct command *command)
 		return error;
 	if (!streams_drain(device, true))
 		return cudaErrorCudartUnloading;
+	pace_not_before_now();
 	command_run(command);
 	return cudaSuccess;
 }
@@ -137,7 +153,7 @@ static struct command copy_command(void *dst, size_t dpitch, const void *src, si
 	return command;
 }
 
-static cudaError_t copy(const struct command *command, enum cudaMemcpyKind kind,
+static cudaError_t copy(struct command *command, enum cudaMemcpyKind kind,
 			const cudaStream_t *stream)
 {
 	cudaError_t error = runtime_enter();

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "mark.h"
+#include "pace.h"
 #include "submit.h"
 
 #include "base/cleanup.h"
@@ -55,12 +56,13 @@ struct mark *event_rearm(struct event *event)
 
 static void pass_run(const struct command *command)
 {
-	mark_pass(command->mark);
+	mark_pass(command->mark, pace_ns());
 }
 
 static void wait_run(const struct command *command)
 {
-	mark_wait(command->mark);
+	if (mark_wait(command->mark))
+		pace_not_before(command->mark->time_ns);
 }
 
 static void mark_drop(struct command *command)
@@ -173,7 +175,7 @@ static cudaError_t event_record(struct event *event, struct stream *stream, unsi
 	pass.mark = mark_ref(mark);
 	error = stream_enqueue(stream, &pass);
 	if (error != cudaSuccess)
-		mark_pass(mark); /* nobody else will */
+		mark_pass(mark, mark_now_ns()); /* nobody else will */
 	return error;
 }
 

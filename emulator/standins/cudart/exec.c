@@ -10,6 +10,7 @@
 #include "futex.h"
 #include "graph.h"
 #include "mark.h"
+#include "pace.h"
 #include "submit.h"
 
 #include "base/cleanup.h"
@@ -267,7 +268,7 @@ static int launch_arm(struct launch *launch)
 			continue;
 		while (i-- > 0)
 			if (exec->nodes[i].command.type == &event_record_command)
-				mark_pass(launch->marks[i]);
+				mark_pass(launch->marks[i], mark_now_ns());
 		return -ENOMEM;
 	}
 	return 0;
@@ -301,12 +302,14 @@ static void run_node(struct launch *launch, unsigned i)
 		word_wait(&launch->exec->nodes[node->waits[k]].ended, launch->number);
 	if (runtime_is_stopping())
 		return;
+	if (node->n_waits)
+		pace_not_before_now();
 	if (node->command.type == &event_record_command)
-		mark_pass(launch->marks[i]);
+		mark_pass(launch->marks[i], pace_ns());
 	else if (node->command.type != &event_follow_command)
 		command_run(&node->command);
-	else if (launch->marks[i])
-		mark_wait(launch->marks[i]);
+	else if (launch->marks[i] && mark_wait(launch->marks[i]))
+		pace_not_before(launch->marks[i]->time_ns);
 	if (node->is_awaited)
 		word_advance(&node->ended, launch->number);
 }
@@ -365,6 +368,8 @@ static void launch_run(const struct command *at)
 			break;
 		futex_wait(&launch->n_lanes_left, left, RUNTIME_STOP_POLL_NS);
 	}
+	if (exec->n_lanes > 1)
+		pace_not_before_now();
 	word_advance(&exec->n_ended, launch->number);
 }
 
@@ -419,7 +424,7 @@ static cudaError_t launch(struct exec *exec, struct stream *stream)
 		exec->n_launches++;
 	for (unsigned i = 0; error != cudaSuccess && i < exec->n; i++)
 		if (exec->nodes[i].command.type == &event_record_command)
-			mark_pass(launch->marks[i]);
+			mark_pass(launch->marks[i], mark_now_ns());
 	launch_unref(launch);
 	return error;
 }

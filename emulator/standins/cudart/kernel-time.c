@@ -157,3 +157,18 @@ bool kernel_time_of_product(const struct kernel_product *product, uint64_t *ret_
 	pthread_mutex_unlock(&lock);
 	return true;
 }
+
+bool kernel_time_of_copy(enum kernel_copy kind, uint64_t bytes, uint64_t *ret_ns)
+{
+	const struct kernel_row *row;
+	const char *name = kernel_copy_name(kind);
+
+	if (!is_ready())
+		return false;
+	row = table && kind != COPY_HOST ? kernel_table_find(table, name, NULL) : NULL;
+	*ret_ns = !row ? 0 : bounded(row->card ? rule_copy_ns(row->card, kind, bytes) : row->ns);
+	pthread_mutex_lock(&lock);
+	count(name, (double)*ret_ns);
+	pthread_mutex_unlock(&lock);
+	return true;
+}

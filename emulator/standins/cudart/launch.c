@@ -9,7 +9,6 @@
 #include <cudart/compiler.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
 
@@ -19,32 +18,8 @@
 /* --- how long a launch takes ---------------------------------------------------------------------
  */
 
-static const struct command_type kernel_command;
-
-/* Holds the stream for the kernel's time, less when the process ends. Where another kernel is
- * queued behind it, the thread waits for both together, so that many short kernels sleep as one
- * long one, instead of keeping a core busy. Where one host thread synchronises and another queues
- * more kernels meanwhile, the first may go on early, by what these kernels take. */
-static void kernel_run(const struct command *command)
-{
-	static _Thread_local uint64_t due_ns; /* until the stream's kernels are over */
-	uint64_t now_ns = clock_now_ns();
-
-	due_ns = (due_ns > now_ns ? due_ns : now_ns) + command->kernel_ns;
-	if (command->next && command->next->type == &kernel_command)
-		return;
-	while (due_ns > now_ns + RUNTIME_STOP_POLL_NS) {
-		if (runtime_is_stopping())
-			return;
-		clock_sleep_until_ns(now_ns + RUNTIME_STOP_POLL_NS);
-		now_ns = clock_now_ns();
-	}
-	if (due_ns > now_ns)
-		clock_sleep_until_ns(due_ns);
-}
-
 static const struct command_type kernel_command = {
-	.run = kernel_run,
+	.run = command_take_time,
 	.is_capturable = true,
 	.node = cudaGraphNodeTypeKernel,
 };
@@ -63,7 +38,7 @@ static bool is_launchable(dim3 grid, dim3 block)
 /* Holds a place in the stream for @ns. */
 static cudaError_t submit(cudaStream_t handle, uint64_t ns)
 {
-	struct command command = {.type = &kernel_command, .kernel_ns = ns};
+	struct command command = {.type = &kernel_command, .takes_ns = ns};
 	CLEANUP(stream_putp) struct stream *stream = stream_get(handle);
 
 	return stream ? stream_submit(stream, &command) : cudaErrorInvalidResourceHandle;

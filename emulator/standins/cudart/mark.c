@@ -43,9 +43,9 @@ void mark_unref(struct mark *mark)
 		free(mark);
 }
 
-void mark_pass(struct mark *mark)
+void mark_pass(struct mark *mark, uint64_t time_ns)
 {
-	mark->time_ns = mark_now_ns();
+	mark->time_ns = time_ns;
 	/* Release: whoever sees MARK_PASSED sees all that the stream did before, and the time. */
 	if (atomic_exchange_explicit(&mark->state, MARK_PASSED, memory_order_acq_rel) ==
 	    MARK_AWAITED)

@@ -12,6 +12,7 @@
 #include "futex.h"
 #include "mark.h"
 #include "memory.h"
+#include "pace.h"
 #include "runtime.h"
 #include "submit.h"
 
@@ -93,8 +94,14 @@ static const struct command_type write_command = {
 	.node = cudaGraphNodeTypeEmpty, /* the runtime API has no name for memory operations */
 };
 
+static void await_and_pace(const struct command *command)
+{
+	await_run(command);
+	pace_not_before_now();
+}
+
 static const struct command_type await_command = {
-	.run = await_run,
+	.run = await_and_pace,
 	.is_capturable = true,
 	.node = cudaGraphNodeTypeEmpty,
 };

@@ -1,6 +1,7 @@
 /* The functions that create, query, wait for and use streams and devices. */
 #include "capture.h"
 #include "device.h"
+#include "pace.h"
 #include "submit.h"
 
 #include "base/cleanup.h"
@@ -158,6 +159,7 @@ static void callback_run(const struct command *command)
 	runtime_callback_begin();
 	command->callback.fn(command->callback.stream, cudaSuccess, command->callback.arg);
 	runtime_callback_end();
+	pace_not_before_now();
 }
 
 static const struct command_type callback_command = {.run = callback_run};

@@ -8,8 +8,10 @@
 
 #include "device.h"
 #include "node-set.h"
+#include "pace.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 static atomic_ullong next_id = 1;
 
@@ -169,6 +171,7 @@ static void *stream_main(void *arg)
 	pthread_mutex_lock(&stream->lock);
 	while ((command = stream_next(stream))) {
 		pthread_mutex_unlock(&stream->lock);
+		pace_not_before(command->queued_ns);
 		command_run(command);
 		command_deinit(command);
 		free(command);
@@ -240,6 +243,7 @@ static cudaError_t stream_append(struct stream *stream, const struct command *co
 		return cudaErrorMemoryAllocation;
 	*copy = *command;
 	copy->next = NULL;
+	copy->queued_ns = clock_now_ns();
 	pthread_mutex_lock(&stream->lock);
 	if (stream->is_closing)
 		error = cudaErrorInvalidResourceHandle;
@@ -261,6 +265,7 @@ static cudaError_t stream_append(struct stream *stream, const struct command *co
 static void join_run(const struct command *command)
 {
 	stream_wait(command->join.stream, command->join.n_done);
+	pace_not_before_now();
 }
 
 static void join_drop(struct command *command)

@@ -10,6 +10,7 @@ static const struct card card = {
 	.name = "toy",
 	.flops_per_ns = {[KERNEL_F32] = 10, [KERNEL_TF32] = 50, [KERNEL_BF16] = 100},
 	.bytes_per_ns = 1,
+	.bus_bytes_per_ns = 0.5,
 };
 
 static void assert_near(double a, double b)
@@ -72,6 +73,20 @@ static void other_kernels_go_by_threads_and_name(void **state)
 	assert_near(thread_bytes("elementwise_kernel rrayIPcL99999999999999999999"), 4 * 32 * 4);
 }
 
+static double copy_ns(enum kernel_copy kind)
+{
+	return (rule_copy_ns(&card, kind, 1000) - RULE_FLOOR_NS) * RULE_EFFICIENCY;
+}
+
+static void a_copy_goes_by_its_bytes(void **state)
+{
+	(void)state;
+	assert_near(copy_ns(COPY_FILL), 1000);
+	assert_near(copy_ns(COPY_DEVICE), 2000); /* read and written */
+	assert_near(copy_ns(COPY_TO_DEVICE), 2000);
+	assert_near(copy_ns(COPY_TO_HOST), 2000);
+}
+
 static void a_product_has_one_name_both_ways_round(void **state)
 {
 	struct kernel_product a = {KERNEL_BF16, 1536, 128, 384, 1},
@@ -97,6 +112,7 @@ static void each_card_has_all_its_peaks(void **state)
 		assert_non_null(c);
 		assert_non_null(strstr(card_names(), names[i]));
 		assert_true(c->bytes_per_ns > 1000);
+		assert_true(c->bus_bytes_per_ns > 10);
 		for (int t = 1; t < KERNEL_TYPES; t++)
 			assert_true(c->flops_per_ns[t] >= c->flops_per_ns[t - 1]);
 	}
@@ -109,6 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_product_takes_its_flops_or_its_bytes),
 		cmocka_unit_test(other_kernels_go_by_threads_and_name),
+		cmocka_unit_test(a_copy_goes_by_its_bytes),
 		cmocka_unit_test(a_product_has_one_name_both_ways_round),
 		cmocka_unit_test(each_card_has_all_its_peaks),
 	};

@@ -3,6 +3,7 @@
 #include "helpers.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -181,6 +182,67 @@ static void kernels_take_the_times_of_their_names(void **state)
 	assert_true(now_ns() - start_ns >= 2 * 20000000 + 3000000 + 11000000);
 	assert_cuda_is(product((cudaStream_t)0x77, &shape), cudaErrorInvalidResourceHandle);
 	assert_cuda(cudaStreamDestroy(stream));
+}
+
+static void hold(void *is_queued)
+{
+	const struct timespec t = {.tv_nsec = 1000000};
+
+	while (!atomic_load((atomic_bool *)is_queued))
+		nanosleep(&t, NULL);
+}
+
+static void assert_elapsed(cudaEvent_t from, cudaEvent_t to, float ms)
+{
+	float elapsed;
+
+	assert_cuda(cudaEventElapsedTime(&elapsed, from, to));
+	assert_float_equal(elapsed, ms, 1e-5);
+}
+
+/* However late the threads come: what is queued in time lasts as long as it should, and not longer,
+ * with the times of copies and fills, and over two streams. */
+static void lateness_of_a_thread_is_not_added_up(void **state)
+{
+	static atomic_bool is_queued;
+	cudaEvent_t start, middle, end, other_end;
+	cudaStream_t stream, other;
+	char *memory;
+
+	(void)state;
+	assert_cuda(cudaMalloc((void **)&memory, 1 << 16));
+	assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	assert_cuda(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	assert_cuda(cudaEventCreate(&start));
+	assert_cuda(cudaEventCreate(&middle));
+	assert_cuda(cudaEventCreate(&end));
+	assert_cuda(cudaEventCreate(&other_end));
+	assert_cuda(cudaLaunchHostFunc(stream, hold, &is_queued));
+	assert_cuda(cudaEventRecord(start, stream));
+	for (int i = 0; i < 3; i++) {
+		assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, stream));
+		assert_cuda(cudaEventRecord(middle, stream));
+		assert_cuda(cudaMemsetAsync(memory, 0, 1 << 16, stream));
+		assert_cuda(cudaMemcpyAsync(memory, memory + (1 << 15), 1 << 15,
+					    cudaMemcpyDeviceToDevice, stream));
+	}
+	assert_cuda(cudaEventRecord(end, stream));
+	assert_cuda(cudaStreamWaitEvent(other, middle, 0));
+	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, other));
+	assert_cuda(cudaEventRecord(other_end, other));
+	atomic_store(&is_queued, 1);
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_cuda(cudaStreamSynchronize(other));
+	assert_elapsed(start, end, 3 * (3 + 2 + 1));
+	assert_elapsed(start, middle, 2 * (3 + 2 + 1) + 3);
+	assert_elapsed(middle, other_end, 3);
+	assert_cuda(cudaStreamDestroy(stream));
+	assert_cuda(cudaStreamDestroy(other));
+	assert_cuda(cudaEventDestroy(start));
+	assert_cuda(cudaEventDestroy(middle));
+	assert_cuda(cudaEventDestroy(end));
+	assert_cuda(cudaEventDestroy(other_end));
+	assert_cuda(cudaFree(memory));
 }
 
 /* Launches two kernels in a process of its own, since variables are read once. Return: how many
@@ -482,6 +544,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(compiled_kernels_are_launched),
 		cmocka_unit_test(a_launch_takes_the_time_that_is_set),
 		cmocka_unit_test(kernels_take_the_times_of_their_names),
+		cmocka_unit_test(lateness_of_a_thread_is_not_added_up),
 		cmocka_unit_test(a_wrong_table_fails_every_launch),
 		cmocka_unit_test(the_log_counts_what_was_launched),
 		cmocka_unit_test(a_graph_is_printed_as_text),
@@ -500,7 +563,7 @@ int main(int argc, char **argv)
 		return be_child();
 	fd = mkstemp(path);
 	if (dprintf(fd, "kernel 3ms\nvoid long_kernel<*, char\\*>(int) 20ms\n"
-			"matmul f32 5x7x* 11ms\n* 0s\n") < 0)
+			"matmul f32 5x7x* 11ms\nmemset 2ms\nmemcpy DtoD 1ms\n* 0s\n") < 0)
 		return 1;
 	close(fd);
 	setenv("NBOX_HOST_KERNEL_TIME", path, 1);
