@@ -108,7 +108,8 @@ int config_take(struct config *c, const struct option_word *w, struct err *err);
  * sentence: variable_check() refuses one (base/variables.h); -ENOMEM. */
 int config_environment(struct config *c, char *const *environment, struct err *err);
 
-/* Reads a cluster file; once. Every error names file, line and column. */
+/* Reads a cluster file; once. A fabric's file that it names is looked for from its folder. Every
+ * error names file, line and column. */
 int config_file(struct config *c, const char *path, struct err *err);
 int config_parse(struct config *c, const char *name, const char *text, size_t n,
 		 struct err *err); /* the same from memory; fuzzed */
@@ -142,6 +143,9 @@ bool config_is_set(const struct config *c, enum option_id id); /* not by default
  * remark behind each line says where its value came from. The token is left out. Return: 0; -EIO.
  */
 int config_write(const struct config *c, FILE *f);
+/* The same for the folder of a run, @dir, which gets a copy of the fabric's file: the run is
+ * re-timed from anywhere, and wherever its folder goes. Return: 0; a negative errno. */
+int config_write_run(const struct config *c, const char *dir, FILE *f);
 /* The variables that a worker's libnbox.so needs, but for where nboxd and its store are: @set is
  * called for each. After config_finish(). Return: 0; what @set returned, if that is not 0. */
 typedef int config_set_env(void *ctx, const char *name, const char *value);

@@ -2,10 +2,12 @@
  * the table are in the order of their groups, so nesting is a matter of comparing
  * each key with the one before. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "config/config.h"
+#include "config/fabric-file.h"
 
 /* A double-quoted scalar: the only form that holds any text. */
 static void write_quoted(FILE *f, const char *text)
@@ -115,6 +117,19 @@ static void write_option(FILE *f, const struct config *c, enum option_id id, siz
 	}
 }
 
+/* The copy of the fabric's file. */
+static void write_kept(FILE *f, const struct config *c, size_t level)
+{
+	const char *file = fabric_file(c), *slash = strrchr(file, '/');
+	char name[PATH_MAX];
+
+	indent(f, level);
+	snprintf(name, sizeof(name), FABRIC_FILE_FOLDER "/%s", slash ? slash + 1 : file);
+	fprintf(f, "%s: ", last_part(options[CONFIG_FABRIC].key));
+	write_quoted(f, name);
+	write_source(f, c, CONFIG_FABRIC);
+}
+
 /* What the default was derived to. */
 static void write_derived(FILE *f, const struct config *c, enum option_id id, size_t level)
 {
@@ -127,7 +142,7 @@ static void write_derived(FILE *f, const struct config *c, enum option_id id, si
 	}
 }
 
-int config_write(const struct config *c, FILE *f)
+static int write_all(const struct config *c, bool is_kept, FILE *f)
 {
 	const char *before = "";
 
@@ -173,9 +188,23 @@ int config_write(const struct config *c, FILE *f)
 		level = open_groups(f, before, key);
 		if (derived)
 			write_derived(f, c, (enum option_id)i, level);
+		else if (i == CONFIG_FABRIC && is_kept && fabric_file(c))
+			write_kept(f, c, level);
 		else
 			write_option(f, c, (enum option_id)i, level);
 		before = key;
 	}
 	return fflush(f) != 0 ? -errno : ferror(f) ? -EIO : 0;
+}
+
+int config_write(const struct config *c, FILE *f)
+{
+	return write_all(c, false, f);
+}
+
+int config_write_run(const struct config *c, const char *dir, FILE *f)
+{
+	int r = fabric_file_keep(c, dir);
+
+	return r < 0 ? r : write_all(c, true, f);
 }

@@ -15,7 +15,6 @@
 #include "fabric/read/sysfs.h"
 #include "fabric/read/yaml-read.h"
 
-#define FILE_MAX_BYTES (1u << 20)
 #define ASSUMED_LATENCY_NS 2000 /* as of InfiniBand */
 
 /* The last part of a path, cut between letters of UTF-8. */
@@ -143,9 +142,9 @@ int fabric_parse(const char *name, const char *text, size_t n, uint32_t n_nodes,
 	struct fabric *f = NULL;
 	int r;
 
-	if (n > FILE_MAX_BYTES)
+	if (n > FABRIC_FILE_MAX_BYTES)
 		return err_set(err, EFBIG, "%s: a fabric has at most %u bytes", name,
-			       FILE_MAX_BYTES);
+			       FABRIC_FILE_MAX_BYTES);
 	r = is_xml ? parse_xml(name, text, n, n_nodes, gpus_per_node, &f, err)
 		   : parse_yaml(name, text, n, n_nodes, gpus_per_node, &f, err);
 	if (r < 0)
@@ -162,20 +161,27 @@ int fabric_parse(const char *name, const char *text, size_t n, uint32_t n_nodes,
 	return 0;
 }
 
+bool fabric_is_file(const char *text)
+{
+	const char *name, *summary;
+
+	for (size_t i = 0; (name = fabric_preset_name(i, &summary)); i++)
+		if (strcasecmp(name, text) == 0)
+			return false;
+	return strcasecmp(text, "machine") != 0 && (strpbrk(text, "/.") || access(text, F_OK) == 0);
+}
+
 int fabric_open(const char *text, uint32_t n_nodes, uint32_t gpus_per_node, struct fabric **ret,
 		struct err *err)
 {
 	CLEANUP(freep) char *content = NULL;
-	bool is_file = strchr(text, '/') || strchr(text, '.') || access(text, F_OK) == 0;
 	size_t n;
-	int r = -ENOENT;
+	int r;
 
 	if (strcasecmp(text, "machine") == 0)
 		return fabric_open_machine("", n_nodes, gpus_per_node, ret, err);
-	if (!strchr(text, '/'))
-		r = fabric_preset(text, n_nodes ? n_nodes : 1, gpus_per_node, ret, err);
-	if (r != -ENOENT || !is_file)
-		return r;
-	r = file_read(text, FILE_MAX_BYTES, &content, &n, err);
+	if (!fabric_is_file(text))
+		return fabric_preset(text, n_nodes ? n_nodes : 1, gpus_per_node, ret, err);
+	r = file_read(text, FABRIC_FILE_MAX_BYTES, &content, &n, err);
 	return r < 0 ? r : fabric_parse(text, content, n, n_nodes, gpus_per_node, ret, err);
 }

@@ -3,6 +3,10 @@
 
 #include "fabric/fabric.h"
 
+#define FABRIC_FILE_MAX_BYTES (1u << 20)
+
+/* Whether fabric_open() takes @text for a file's name. */
+bool fabric_is_file(const char *text);
 /* @text: a preset's name; "machine": fabric_open_machine(""); else a file: nbox's own YAML, NCCL's
  * topology XML (then the network is that of one switch), or ASTRA-sim's analytical network.
  * @n_nodes: 0: those of the file, 1 where it does not say. @gpus_per_node: 0: all. Return: 0;

@@ -278,7 +278,7 @@ int retimed_write(const struct retimed *r, const struct config *c, const char *d
 		e = file_create(results_path(&to, "config.yaml", path), &f, err);
 	if (e < 0)
 		return e;
-	e = config_write(c, f);
+	e = config_write_run(c, to.dir, f);
 	if (e == 0)
 		e = file_finish(f, path, err);
 	else

@@ -43,7 +43,7 @@ static int write_config(const struct run *run, const struct results *res, char *
 
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	r = config_write(run->config, f);
+	r = config_write_run(run->config, res->dir, f);
 	closed = file_close(f);
 	r = r < 0 ? r : closed;
 	return r < 0 ? err_set(err, -r, "%s: cannot be written: %s", path, strerror(-r)) : 0;

@@ -68,7 +68,7 @@ static int write_config(const struct config *c, struct err *err)
 
 	if (!f)
 		return exists ? 0 : -EIO;
-	r = config_write(c, f);
+	r = config_write_run(c, c->out, f);
 	return close_file(f, r, "config.yaml", err);
 }
 

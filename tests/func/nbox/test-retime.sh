@@ -93,6 +93,15 @@ exits 0 "a bandwidth that the model does not look at" "$NBOX" retime ddp --model
 says "may change nothing" "is a warning"
 exits 2 "other real ranks are refused" "$NBOX" retime ddp --real 1
 says "--with RUN2" "with what to do"
+mkdir mine
+"$NBOX" topo --preset dgx-h100 --nodes 4 --yaml >mine/lab.yaml
+iterations=1
+exits 0 "a run on a fabric of the user's" run here 0 ddp --fabric mine/lab.yaml
+mkdir elsewhere
+mv here elsewhere && rm -r mine
+exits 0 "goes elsewhere with its fabric" "$NBOX" retime elsewhere/here --out elsewhere/there
+exits 0 "and so does what was re-timed of it" env -C / "$NBOX" retime "$tmp/elsewhere/there"
+is "$(sed -n 's/^ *fabric: \([^ ]*\) .*/\1/p' elsewhere/there/config.yaml)" '"config-fabric/lab.yaml"' "each has its copy"
 exits 2 "an unknown run is refused" "$NBOX" retime no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" retime ddp --nodez 8
 says "--nodes" "with a suggestion"
