@@ -1,6 +1,6 @@
 #!/bin/sh
-# The trainer on host NCCL: two ranks learn, a second run gives the same loss bit for bit, and when one rank
-# is killed the other ends with an error instead of waiting.
+# The trainer on host NCCL: two ranks learn, a second run, whose computation is stretched, gives the same loss
+# bit for bit and takes as long as its layers should, and when one rank is killed the other ends with an error instead of waiting.
 set -eu
 trainer=$1
 dir=$(mktemp -d)
@@ -19,6 +19,7 @@ done > "$dir/text"
 set -- --text "$dir/text" --batch 8 --hidden 32 --bucket-mb 0.005 --id-file "$dir/id"
 
 for run in a b; do
+	[ $run = a ] || set -- "$@" --layer-ms 0.5
 	RANK=1 LOCAL_RANK=1 "$trainer" "$@" --steps 30 > /dev/null &
 	other=$!
 	RANK=0 LOCAL_RANK=0 "$trainer" "$@" --steps 30 --json "$dir/$run.json" > "$dir/$run.out"
@@ -33,6 +34,11 @@ a=$(loss_of a loss)
 b=$(loss_of b loss)
 initial=$(loss_of a initial_loss)
 buckets=$(loss_of a allreduces_per_step)
+p50=$(sed 's/.*"p50": \([0-9.]*\),.*"exposed_ms".*/\1/' "$dir/b.json")
+if [ "$(echo "$p50" | awk '{ print ($1 >= 17 * 0.5) }')" != 1 ]; then
+	echo "an iteration of 5 layers forward and 12 back of 0.5 ms each took $p50 ms" >&2
+	exit 1
+fi
 if [ "$a" != "$b" ]; then
 	echo "two equal runs end with losses $a and $b" >&2
 	exit 1

@@ -30,7 +30,7 @@
 
 static struct options {
 	int steps, warmup, batch, hidden, layers, log;
-	double bucket_mb, rate;
+	double bucket_mb, rate, layer_ms;
 	uint64_t seed;
 	const char *json, *id_file;
 	char *texts[32];
@@ -120,29 +120,56 @@ static void draw(struct trainer *t, uint64_t stream)
 	}
 }
 
+/* Computation of as much as @layers' forward passes begins, and is over no earlier than on a device
+ * that needs --layer-ms for one: this CPU's own time changes with what runs beside, and with how
+ * long it was idle before. */
+static struct timespec begin(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now;
+}
+
+static void end(struct timespec begun, double layers)
+{
+	int64_t ns = begun.tv_nsec + (int64_t)(layers * options.layer_ms * 1e6);
+	struct timespec over = {begun.tv_sec + ns / 1000000000, ns % 1000000000};
+
+	if (options.layer_ms > 0)
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &over, NULL) == EINTR)
+			;
+}
+
 static void do_forward(void *arg)
 {
+	struct timespec begun = begin();
 	struct trainer *t = arg;
 
 	draw(t, 0);
 	model_forward(&t->model);
+	end(begun, t->model.n_layers);
 }
 
 static void do_backward(void *arg)
 {
+	struct timespec begun = begin();
 	struct layer_arg *layer = arg;
 
 	if (layer->layer >= 0)
 		model_backward(&layer->trainer->model, layer->layer);
 	else
 		model_backward_embedding(&layer->trainer->model);
+	end(begun, layer->layer >= 0 ? 2 : 1);
 }
 
 static void do_update(void *arg)
 {
+	struct timespec begun = begin();
 	struct trainer *t = arg;
 
 	model_update(&t->model, (float)options.rate);
+	end(begun, 1);
 }
 
 /* The mean loss of some batches that training never draws. */
@@ -446,6 +473,8 @@ static const char usage[] =
 	"  --layers N       hidden layers (default 4)\n"
 	"  --bucket-mb X    gradients gathered before an all-reduce, MB (default 0.5)\n"
 	"  --rate X         learning rate (default 0.2)\n"
+	"  --layer-ms X     computation takes no less than on a device that needs X ms for a layer's\n"
+	"                   forward pass, and twice that for its backward pass (default 0)\n"
 	"  --seed N         of parameters and batches (default 1)\n"
 	"  --text PATTERN   files to learn, may be repeated (default: the licence texts of Debian)\n"
 	"  --id-file PATH   where rank 0 leaves the ncclUniqueId (default: in TMPDIR, by MASTER_PORT;\n"
@@ -472,11 +501,11 @@ static double number_option(const char *name, const char *text, double low, doub
 static void parse(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"steps", 1, NULL, 's'},  {"batch", 1, NULL, 'b'},     {"hidden", 1, NULL, 'w'},
-		{"layers", 1, NULL, 'l'}, {"bucket-mb", 1, NULL, 'm'}, {"rate", 1, NULL, 'r'},
-		{"seed", 1, NULL, 'e'},   {"text", 1, NULL, 't'},      {"id-file", 1, NULL, 'i'},
-		{"json", 1, NULL, 'j'},   {"log", 1, NULL, 'o'},       {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"steps", 1, NULL, 's'},   {"batch", 1, NULL, 'b'},     {"hidden", 1, NULL, 'w'},
+		{"layers", 1, NULL, 'l'},  {"bucket-mb", 1, NULL, 'm'}, {"rate", 1, NULL, 'r'},
+		{"seed", 1, NULL, 'e'},    {"layer-ms", 1, NULL, 'y'},  {"text", 1, NULL, 't'},
+		{"id-file", 1, NULL, 'i'}, {"json", 1, NULL, 'j'},      {"log", 1, NULL, 'o'},
+		{"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0},
 	};
 	int which, c;
 
@@ -500,6 +529,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'r':
 			options.rate = number_option("rate", optarg, 0, 1e3);
+			break;
+		case 'y':
+			options.layer_ms = number_option("layer-ms", optarg, 0, 1e4);
 			break;
 		case 'e':
 			options.seed = (uint64_t)number_option("seed", optarg, 0, 9e15);
