@@ -1,5 +1,7 @@
 """How long kernels take without a GPU: a model under --gpu h100, and a table that a trace of torch.profiler makes. Times are what the runtime counts, none is
 measured."""
+import csv
+import io
 import json
 import os
 import re
@@ -7,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import NBOX, emulate, environment, execute, expect, main
+from harness import NBOX, TOP, environment, execute, expect, main, torchrun
 
 # products of matrices in every form: addmm, mm, bmm; both ways, in two types
 PROGRAM = """
@@ -25,6 +27,7 @@ if len(sys.argv) > 1:
         step()
     p.export_chrome_trace(sys.argv[1])
 """
+FABRICS = [os.path.join(TOP, "share", "clusters", name + ".yaml") for name in ("8x400g-roce", "8x200g-ib", "100g-tcp")]
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")
 
 
@@ -33,20 +36,37 @@ def launches(text):
     return {m[3]: (int(m[1]), float(m[2])) for m in re.finditer(r"kernel: (\d+) launches, ([\d.]+)us in all: (.*)", text)}
 
 
-def a_model_runs_by_the_data_sheet_of_a_card():
-    """mingpt under --gpu h100: the matmuls' share of its modelled compute"""
-    steps, layers = 4, 6
-    r = emulate(4, 1, "mingpt.py", ["--steps", steps - 1, "--warmup", 1, "--quiet"], nbox=["--model", "ring", "--device", "host", "--gpu", "h100"],
-                env={"NBOX_HOST_KERNEL_LOG": "1"})
-    expect(r.summary["device"].endswith("compute is modelled: kernels take what their sizes and the data sheet of a card say (h100)"), r.summary["device"])
+def plan_of(run, out):
+    """plan.csv of what ./scripts/plan-gpt asks."""
+    execute([NBOX, "plan", run, "--nodes", "4,8,32,128", "--fabric", "{%s}" % ",".join(FABRICS), "--tokens-per-step", "8K", "--out", out], 60)
+    with open(os.path.join(out, "plan.csv")) as f:
+        return f.read()
+
+
+def a_gpt_is_planned_by_the_data_sheet_of_a_card():
+    """a small gpt.py under --gpu h100: its kernels, and a plan for more nodes, which is the same each time"""
+    steps, layers, width, length, batch = 4, 2, 64, 256, 8
+    sizes = ["--layers", layers, "--width", width, "--heads", 1, "--length", length, "--vocabulary", 512, "--batch", batch]
+    with tempfile.TemporaryDirectory(prefix="nbox-gpt-") as d:
+        r = execute([NBOX, "run", "--nodes", "4", "--gpus-per-node", "1", "--model", "nccl", "--fabric", FABRICS[0], "--device", "host", "--gpu", "h100", "--out",
+                     d + "/run", "--", *torchrun(1, "gpt.py", [*sizes, "--steps", steps - 1, "--warmup", 1])],
+                    100, environment({"NBOX_HOST_KERNEL_LOG": "1"}))
+        expect("compute is modelled: kernels take what their sizes and the data sheet of a card say (h100)" in r.text, r.text)
+        first, second = plan_of(d + "/run", d + "/first"), plan_of(d + "/run", d + "/second")
     found = launches(r.text)
-    matmuls = {name: v for name, v in found.items() if name.startswith("matmul f32 ")}
-    # four linear layers a block and the head: once forward, twice backward; once more for the evaluation
+    matmuls = {name: v for name, v in found.items() if name.startswith("matmul bf16 ")}
+    # four linear layers a block and the head: once forward, twice backward
     linear = 4 * layers + 1
-    expect(sum(n for n, _ in matmuls.values()) == linear * (3 * steps + 1), str(matmuls))
+    expect(sum(n for n, _ in matmuls.values()) == linear * 3 * steps, str(matmuls))
     expect(all(us >= 2 * n for n, us in found.values()), str(found))
-    share, total = sum(us for _, us in matmuls.values()), sum(us for _, us in found.values())
-    print(f"  mingpt, h100: {len(found)} kernels, {total / 1e3:.1f} ms modelled in {steps} steps and an evaluation, of which matmuls {100 * share / total:.0f} %")
+    # causal attention: half of two products of all tokens with all, in blocks of its kernel; at 35 % of the peak
+    attention = [us / n for name, (n, us) in found.items() if "flash_fwd_kernel<" in name]
+    expect(len(attention) == 1 and abs(attention[0] - 2 - batch * 2 * length**2 * width / 989.5e6 / 0.35) < 0.01, str(attention))
+    expect(first == second, first + second)
+    rates = {}
+    for row in csv.DictReader(io.StringIO(first)):
+        rates.setdefault(row["fabric"], []).append(float(row["rate"]))
+    expect(len(rates) == 3 and all(len(r) == 4 and r == sorted(r) for r in rates.values()), first)
 
 
 def a_trace_becomes_a_table_that_the_job_meets():
@@ -75,4 +95,4 @@ def a_trace_becomes_a_table_that_the_job_meets():
     expect(all(us == 7 * n for n, us in matmuls.values()), f"{matmuls}\n{text}")
 
 
-main(a_model_runs_by_the_data_sheet_of_a_card, a_trace_becomes_a_table_that_the_job_meets)
+main(a_gpt_is_planned_by_the_data_sheet_of_a_card, a_trace_becomes_a_table_that_the_job_meets)

@@ -16,6 +16,7 @@ struct card {
 	double flops_per_ns[KERNEL_TYPES]; /* of matrix products, without sparsity */
 	double bytes_per_ns;               /* of its memory */
 	double bus_bytes_per_ns;           /* to the host, a direction */
+	double attention;                  /* what FlashAttention 2 gets of the peak of bf16 */
 };
 
 /* Return: NULL when it is not known. */

@@ -68,6 +68,8 @@ static const struct {
 } families[] = {
 	{"vectorized_elementwise_kernel", 8, "rrayIPc"}, /* std::array<char*, N> */
 	{"elementwise_kernel", 4, "rrayIPc"},
+	/* Adam reads four lists and writes three of them */
+	{"FusedOptimizerTensorListMetadata", 65536 / 512.0 * 7 / 4, "ListMetadataI"},
 	/* lists of tensors, such as an optimiser's: a block of 512 threads has a chunk of 65536
 	 * elements, which is taken to be full */
 	{"multi_tensor_apply_kernel", 65536 / 512.0, "ListMetadataI"},
@@ -88,12 +90,51 @@ static unsigned long operands_of(const char *name, const char *word)
 	return n < 1 ? 1 : n > MAX_OPERANDS ? MAX_OPERANDS : n;
 }
 
+/* FlashAttention 2's kernels that multiply; of Flash_fwd_kernel_traits<128, 128, 64, ... the number
+ * that says how much of the sequence a block has. */
+static const struct {
+	const char *name;
+	double products;
+	int block;
+} attentions[] = {
+	{"flash_fwd_kernelI", 2, 1},
+	{"flash_bwd_dq_dk_dv_loop_seqk_parallel_kernelI", 5, 2},
+};
+
+/* Return: false when @name is none of them. */
+static bool attention_price(const struct card *card, const char *name, struct kernel_price *ret)
+{
+	const char *traits = strstr(name, "kernel_traitsI"), *flags = strstr(name, "EELb");
+	unsigned int numbers[3];
+	double block;
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(attentions) && !strstr(name, attentions[i].name))
+		i++;
+	if (i == ARRAY_SIZE(attentions) || !traits || !flags ||
+	    sscanf(traits, "kernel_traitsILi%uELi%uELi%uE", &numbers[0], &numbers[1],
+		   &numbers[2]) != 3)
+		return false;
+	block = numbers[attentions[i].block];
+	*ret = (struct kernel_price){
+		.fixed_ns = RULE_FLOOR_NS,
+		.square_ns = 2 * attentions[i].products * numbers[0] * block * block /
+			     card->flops_per_ns[KERNEL_BF16] / card->attention,
+	};
+	if (strncmp(flags + strlen("EELb0"), "ELb1", 4) == 0) /* dropout, then causal */
+		ret->square_ns /= 2;
+	return true;
+}
+
 struct kernel_price rule_price(const struct card *card, const char *name)
 {
+	struct kernel_price attention;
 	bool is_half = strstr(name, "BFloat16") || strstr(name, "Half");
 	double bytes;
 	size_t i = 0;
 
+	if (attention_price(card, name, &attention))
+		return attention;
 	while (!strstr(name, families[i].name))
 		i++;
 	bytes = families[i].elements * (double)operands_of(name, families[i].operands) *

@@ -1,13 +1,17 @@
 /* What a kernel may take on a card whose peaks are known: an estimate, no measurement.
  *
  *   a product of matrices   RULE_FLOOR_NS + max(flops / peak, bytes / bandwidth) / RULE_EFFICIENCY
+ *   attention               RULE_FLOOR_NS + flops / peak / the card's part for attention
  *   any other kernel        RULE_FLOOR_NS + bytes / bandwidth / RULE_EFFICIENCY
  *
- * The bytes of a product are those of its three matrices, once. Of any other kernel the runtime
+ * The bytes of a product are those of its three matrices, once. Attention is PyTorch's
+ * FlashAttention 2: its name tells the width of a head, the block of the sequence that a row of the
+ * grid has, and whether it is causal (half the flops); keys are taken to be as many as queries, so
+ * that a sequence in blocks costs 2 products forward, 5 backward. Of any other kernel the runtime
  * knows name and threads, no sizes. A thread moves as many elements of each operand as one of
  * PyTorch's family of that name (rule.c), else 8 of two operands; an element has 2 bytes where
  * the name says BFloat16 or Half, else 4. So a kernel whose threads loop over their input
- * (reductions, softmax, attention) is taken to be shorter than it is, and an optimiser's over many
+ * (reductions, softmax) is taken to be shorter than it is, and an optimiser's over many
  * small tensors to be longer. Two constants are assumptions and stand for all kernels: how near to
  * its peaks the card comes, and what the smallest kernel takes. */
 #pragma once
@@ -40,9 +44,10 @@ enum kernel_copy { COPY_HOST, COPY_TO_DEVICE, COPY_TO_HOST, COPY_DEVICE, COPY_FI
 double rule_copy_ns(const struct card *card, enum kernel_copy kind, uint64_t bytes);
 const char *kernel_copy_name(enum kernel_copy kind);
 
-/* How long a kernel takes: fixed_ns + threads * thread_ns. */
+/* How long a kernel takes: fixed_ns + threads * thread_ns + x * x * y * z of its grid * square_ns.
+ */
 struct kernel_price {
-	double fixed_ns, thread_ns;
+	double fixed_ns, thread_ns, square_ns;
 };
 
 /* @name: as compiled code registers it. */

@@ -128,7 +128,8 @@ static struct kernel_price price_of(const char *name)
 
 bool kernel_time_of(struct symbol *kernel, dim3 grid, dim3 block, uint64_t *ret_ns)
 {
-	double threads = (double)grid.x * grid.y * grid.z * block.x * block.y * block.z;
+	double blocks = (double)grid.x * grid.y * grid.z;
+	double threads = blocks * block.x * block.y * block.z;
 
 	if (!is_ready())
 		return false;
@@ -136,7 +137,8 @@ bool kernel_time_of(struct symbol *kernel, dim3 grid, dim3 block, uint64_t *ret_
 	if (table && !kernel->is_priced)
 		kernel->price = price_of(kernel->name);
 	kernel->is_priced = true;
-	*ret_ns = bounded(kernel->price.fixed_ns + threads * kernel->price.thread_ns);
+	*ret_ns = bounded(kernel->price.fixed_ns + threads * kernel->price.thread_ns +
+			  blocks * grid.x * kernel->price.square_ns);
 	count(kernel->name, (double)*ret_ns);
 	pthread_mutex_unlock(&lock);
 	return true;

@@ -67,7 +67,7 @@ class Job:
         dist.destroy_process_group()
 
 
-def wrap(model, args, job, blocks=(), **ddp_options):
+def wrap(model, args, job, blocks=(), fsdp2_options={}, **ddp_options):
     """The model on this rank's device, in the wrapper that --parallel names; blocks: classes of modules that FSDP shards one by one."""
     model = model.to(job.device)
     if args.parallel == "ddp":
@@ -88,8 +88,8 @@ def wrap(model, args, job, blocks=(), **ddp_options):
     mesh = init_device_mesh(job.device.type, (job.world,))
     for m in model.modules():
         if isinstance(m, tuple(blocks)):
-            fully_shard(m, mesh=mesh)
-    return fully_shard(model, mesh=mesh)
+            fully_shard(m, mesh=mesh, **fsdp2_options)
+    return fully_shard(model, mesh=mesh, **fsdp2_options)
 
 
 def graphed(step, job):

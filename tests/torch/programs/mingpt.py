@@ -42,10 +42,10 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, vocabulary, length, width, heads, layers):
+    def __init__(self, vocabulary, length, width, heads, layers, block=Block):
         super().__init__()
         self.token, self.place = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(block(width, heads) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
         for p in self.parameters():
             if p.dim() > 1:

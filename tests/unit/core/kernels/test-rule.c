@@ -11,6 +11,7 @@ static const struct card card = {
 	.flops_per_ns = {[KERNEL_F32] = 10, [KERNEL_TF32] = 50, [KERNEL_BF16] = 100},
 	.bytes_per_ns = 1,
 	.bus_bytes_per_ns = 0.5,
+	.attention = 0.5,
 };
 
 static void assert_near(double a, double b)
@@ -68,6 +69,10 @@ static void other_kernels_go_by_threads_and_name(void **state)
 			    "25multi_tensor_apply_kernelINS1_18TensorListMetadataIN3c108BFloat16E"
 			    "Li2EEEvT_"),
 		    128 * 2 * 2);
+	assert_near(thread_bytes(
+			    "25multi_tensor_apply_kernelINS1_32FusedOptimizerTensorListMetadataILi4"
+			    "EENS1_20FusedAdamMathFunctorIfLi4ELNS0_9ADAM_MODEE1ELb0EEEJEEEvT_"),
+		    128 * 7 * 4);
 	assert_near(thread_bytes("my_kernel"), 8 * 2 * 4);
 	assert_near(thread_bytes("elementwise_kernel rrayIPcL"), 4 * 1 * 4);
 	assert_near(thread_bytes("elementwise_kernel rrayIPcL99999999999999999999"), 4 * 32 * 4);
@@ -85,6 +90,29 @@ static void a_copy_goes_by_its_bytes(void **state)
 	assert_near(copy_ns(COPY_DEVICE), 2000); /* read and written */
 	assert_near(copy_ns(COPY_TO_DEVICE), 2000);
 	assert_near(copy_ns(COPY_TO_HOST), 2000);
+}
+
+/* names as torch 2.11 registers them: heads of 128 in blocks of 64 queries and 32 keys */
+static void attention_goes_by_blocks_of_its_sequence(void **state)
+{
+	static const char forward[] =
+		"_ZN13pytorch_flash16flash_fwd_kernelI23Flash_fwd_kernel_traitsILi128ELi64ELi32ELi4E"
+		"Lb0ELb0EN7cutlass10bfloat16_tE19Flash_kernel_traitsILi128ELi64ELi32ELi4ES3_EELb0E"
+		"Lb1ELb0ELb0ELb1ELb1ELb0ELb0EEEvNS_16Flash_fwd_paramsE";
+	static const char backward[] =
+		"_ZN13pytorch_flash44flash_bwd_dq_dk_dv_loop_seqk_parallel_kernelI23Flash_bwd_kernel_"
+		"traitsILi128ELi64ELi32ELi8ELi4ELi2ELi2ELb1ELb0EN7cutlass10bfloat16_tE19Flash_"
+		"kernel_traitsILi128ELi64ELi32ELi8ES3_EELb0ELb0ELb0ELb0ELb0ELb0ELb0EEEvNS_16Flash_"
+		"bwd_paramsE";
+	struct kernel_price price = rule_price(&card, forward);
+
+	(void)state;
+	assert_near(price.fixed_ns, RULE_FLOOR_NS);
+	assert_true(price.thread_ns <= 0);
+	assert_near(price.square_ns, 2 * 2 * 128 * 64 * 64 / 2.0 / 100 / 0.5); /* causal */
+	price = rule_price(&card, backward);
+	assert_near(price.square_ns, 5 * 2 * 128 * 32 * 32 / 100.0 / 0.5);
+	assert_near(thread_bytes("flash_fwd_kernelI without numbers EELb0"), 8 * 2 * 4);
 }
 
 static void a_product_has_one_name_both_ways_round(void **state)
@@ -113,6 +141,7 @@ static void each_card_has_all_its_peaks(void **state)
 		assert_non_null(strstr(card_names(), names[i]));
 		assert_true(c->bytes_per_ns > 1000);
 		assert_true(c->bus_bytes_per_ns > 10);
+		assert_true(c->attention > 0 && c->attention < 1);
 		for (int t = 1; t < KERNEL_TYPES; t++)
 			assert_true(c->flops_per_ns[t] >= c->flops_per_ns[t - 1]);
 	}
@@ -126,6 +155,7 @@ int main(void)
 		cmocka_unit_test(a_product_takes_its_flops_or_its_bytes),
 		cmocka_unit_test(other_kernels_go_by_threads_and_name),
 		cmocka_unit_test(a_copy_goes_by_its_bytes),
+		cmocka_unit_test(attention_goes_by_blocks_of_its_sequence),
 		cmocka_unit_test(a_product_has_one_name_both_ways_round),
 		cmocka_unit_test(each_card_has_all_its_peaks),
 	};
