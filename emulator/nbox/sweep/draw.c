@@ -168,7 +168,8 @@ static void write_knees(const struct sweep_results *r, struct doc *d)
 	size_t used = 0;
 
 	if (r->knee.is_known) {
-		doc_text(d, "Knee: %s.", sweep_knee_text(r, text, sizeof(text)));
+		doc_text(d, "Knee: %s.", knee_text(&r->knee, text, sizeof(text)));
+		doc_text(d, "Paid: %s.", sweep_paid_text(r, text, sizeof(text)));
 		return;
 	}
 	for (size_t p = 0; p < g->n_points && used < sizeof(text); p++)

@@ -13,6 +13,8 @@ struct knee {
 
 /* @axis: of @s, or CURVE_NO_AXIS. Return: 0, also where none is known; -ENOMEM. */
 int knee_find(const struct sweep *s, size_t axis, struct knee *ret);
-/* A sentence: the knee, and what is hidden and paid of @delay_ms where @paid_ms more are injected
- * in an iteration. Return: @buf. */
-char *knee_text(const struct knee *k, double delay_ms, double paid_ms, char *buf, size_t size);
+/* In words. Return: @buf. */
+char *knee_text(const struct knee *k, char *buf, size_t size);
+/* In words, what of @delay_ms is hidden, where @paid_ms more are injected in an iteration. Return:
+ * @buf. */
+char *knee_paid_text(const struct knee *k, double delay_ms, double paid_ms, char *buf, size_t size);

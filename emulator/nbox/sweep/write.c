@@ -145,20 +145,19 @@ void sweep_print_notes(const struct sweep_results *r, FILE *to)
 		fprintf(to, "   failed         %zu of %zu points\n", r->n_failed, n);
 }
 
-char *sweep_knee_text(const struct sweep_results *r, char *buf, size_t size)
+char *sweep_paid_text(const struct sweep_results *r, char *buf, size_t size)
 {
 	const struct grid *g = &r->sweep->grid;
 	double longest = 0, paid = 0, x;
 	const char *unit;
 
-	buf[0] = '\0';
-	for (size_t i = 0; r->knee.is_known && i < g->n_points; i++)
+	for (size_t i = 0; i < g->n_points; i++)
 		if (r->list[i].state == POINT_DONE &&
 		    value_number(grid_value(g, i, r->x_axis), &x, &unit) == 0 && x > longest) {
 			longest = x;
 			paid = r->list[i].injected;
 		}
-	return r->knee.is_known ? knee_text(&r->knee, longest, paid, buf, size) : buf;
+	return knee_paid_text(&r->knee, longest, paid, buf, size);
 }
 
 void sweep_print(const struct sweep_results *r, FILE *to)
@@ -176,12 +175,14 @@ void sweep_print(const struct sweep_results *r, FILE *to)
 		print_figures(r, p, to);
 		has_knee |= r->is_knee[p];
 	}
-	if (r->knee.is_known)
-		fprintf(to, "   knee           %s\n", sweep_knee_text(r, text, sizeof(text)));
-	else if (has_knee)
+	if (r->knee.is_known) {
+		fprintf(to, "   knee           %s\n", knee_text(&r->knee, text, sizeof(text)));
+		fprintf(to, "   paid           %s\n", sweep_paid_text(r, text, sizeof(text)));
+	} else if (has_knee) {
 		fprintf(to,
 			"   knee           from there on %s tells; before it, computation hides what it adds\n",
 			r->sweep->grid.axes[r->x_axis].name);
+	}
 	sweep_print_notes(r, to);
 	fprintf(to, "   results        %s: sweep.csv, sweep.json, sweep.html, sweep.svg, points/\n",
 		r->sweep->dir);

@@ -32,8 +32,8 @@ void sweep_print_warnings(const struct sweep_results *r, FILE *to);
 void sweep_csv_heads(const struct sweep_results *r, FILE *to);
 void sweep_csv_setting(const struct sweep_results *r, size_t point, FILE *to);
 
-/* The sentence about the knee, and the longest delay. Return: @buf; "": none is known. */
-char *sweep_knee_text(const struct sweep_results *r, char *buf, size_t size);
+/* What is paid of the longest delay, in words, where the knee is known. Return: @buf. */
+char *sweep_paid_text(const struct sweep_results *r, char *buf, size_t size);
 
 void sweep_print(const struct sweep_results *r, FILE *to);
 /* sweep.json. @path: "-": standard output. Return: 0; negative errno with the sentence. */

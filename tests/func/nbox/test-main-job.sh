@@ -47,5 +47,22 @@ assert [(r["iteration_ms"], r["exposed_ms"], r["is_steady"]) for r in rows.value
 rows, order = measure(100)
 assert order == 3 * ["steady", "once", "always"] and not rows["once"]["is_steady"], order
 PY
+# its page: a curve, live dots, the knee
+check "the page of scripts/main-job" python3 - "$script" "$BUILD" <<'PY'
+import importlib.machinery, importlib.util, json, os, sys
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("main_job", sys.argv[1])
+m = importlib.util.module_from_spec(importlib.util.spec_from_loader("main_job", loader))
+loader.exec_module(m)
+m.nbox = os.path.join(sys.argv[2], "nbox")
+job = [os.path.join(sys.argv[2], "tests", "apps", "trainer"), "--steps", "6", "--batch", "4", "--hidden", "64"]
+class Opt: verbose = False
+table = m.picture("fig4", ["--nodes", "4", "--gpus-per-node", "2", "--model", "ring"], job, Opt, live="0,4ms", seeds="1")
+delays = json.load(open("fig4/delays/sweep.json"))
+assert [p["setting"]["delay"] for p in delays["points"] if "beside_ms" in p] == ["0ms", "4ms"]
+assert len(delays["points"]) == 11 and delays["knee_ms"] >= 0 and "knee " in table and "paid " in table, table
+page = open("fig4/delays/sweep.html").read()
+assert ">live</text>" in page and ">re-timed</text>" in page and f'>knee {delays["knee_ms"]:.2f} ms</text>' in page
+PY
 nothing_left
 finish
