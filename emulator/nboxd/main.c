@@ -210,7 +210,13 @@ int main(int argc, char **argv)
 		if (args.is_joining)
 			server_hold_leaving(s);
 		s = server_close(s); /* the record is complete then */
-		r = summary_write(c->out, network, args.is_joining, &err);
+		r = summary_write(c, network, args.is_joining, &err);
+		if (r == SUMMARY_UNMET) {
+			fprintf(stderr,
+				"nboxd: the run was not as expected, and %s/summary.json says where%s\n",
+				c->out, args.is_joining ? "; the job's exit code does not" : "");
+			return EXPECT_EXIT_CODE_UNMET;
+		}
 	}
 	if (r < 0)
 		fprintf(stderr, "nboxd: %s\n", err.text[0] ? err.text : strerror(-r));

@@ -9,6 +9,8 @@
 
 #include "base/err.h"
 
+#define EXPECT_EXIT_CODE_UNMET 3 /* of nbox run, nbox report and nboxd */
+
 enum expect_metric {
 	EXPECT_ITERATION_MS,
 	EXPECT_EXPOSED_MS,

@@ -5,8 +5,6 @@
 #include "nbox/report/report.h"
 #include "scenario/expect.h"
 
-#define EXPECT_EXIT_CODE_UNMET 3 /* of nbox run and nbox report */
-
 /* Adds what became of @n expectations; @text: one as the user wrote it, by its number. @exit_code:
  * of the job; -1: not known. */
 void report_expect(struct report *r, const struct expect *list, size_t n,

@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-/* Return: 0; -ECHILD it failed, and said why; -ETIMEDOUT. */
+/* Return: 0; SUMMARY_UNMET; -ECHILD it failed, and said why; -ETIMEDOUT. */
 static int await(pid_t pid)
 {
 	uint64_t until = clock_now_ns() + REPORT_MS * NS_PER_MS;
@@ -37,6 +37,8 @@ static int await(pid_t pid)
 		}
 		nanosleep(&nap, NULL);
 	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXPECT_EXIT_CODE_UNMET)
+		return SUMMARY_UNMET;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
 }
 
@@ -58,11 +60,23 @@ static bool is_quiet(void)
 	return quiet && strcmp(quiet, "1") == 0;
 }
 
-int summary_write(const char *dir, const char *network, bool is_printed, struct err *err)
+/* The expectations as options, but for those of an exit code, which is not known here. */
+static void add_expects(const struct config *c, char **argv)
+{
+	for (size_t i = 0; i < c->n_expects; i++) {
+		if (c->expects[i].metric == EXPECT_EXIT_CODE)
+			continue;
+		*argv++ = (char *)"--expect";
+		*argv++ = c->values[CONFIG_EXPECT].items[i].text;
+	}
+	*argv = NULL;
+}
+
+int summary_write(const struct config *c, const char *network, bool is_printed, struct err *err)
 {
 	char folder[PATH_MAX], nbox[PATH_MAX + 8], json[PATH_MAX + 16];
-	char *argv[] = {nbox, (char *)"report",       (char *)"--json",
-			json, (char *)(uintptr_t)dir, NULL};
+	char *argv[5 + 2 * CONFIG_EXPECTS_MAX + 1] = {nbox, (char *)"report", (char *)"--json",
+						      json, (char *)(uintptr_t)c->out};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 	int r = file_own_folder(folder, sizeof(folder));
@@ -71,10 +85,11 @@ int summary_write(const char *dir, const char *network, bool is_printed, struct 
 		return err_set(err, -r, "summary.json: cannot find nboxd's own folder: %s",
 			       strerror(-r));
 	snprintf(nbox, sizeof(nbox), "%s/nbox", folder);
-	snprintf(json, sizeof(json), "%.*s/summary.json", PATH_MAX - 1, dir);
+	snprintf(json, sizeof(json), "%.*s/summary.json", PATH_MAX - 1, c->out);
 	if (posix_spawn_file_actions_init(&actions))
 		return err_set(err, ENOMEM, "summary.json: out of memory");
 	write_network(json, network);
+	add_expects(c, argv + 5);
 	r = is_printed && !is_quiet()
 		    ? posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
 		    : posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
@@ -85,7 +100,7 @@ int summary_write(const char *dir, const char *network, bool is_printed, struct 
 	if (r)
 		return err_set(err, r, "summary.json: cannot start %s: %s", nbox, strerror(r));
 	r = await(pid);
-	return r < 0 ? err_set(err, -r, "summary.json: %s report %s %s", nbox, dir,
+	return r < 0 ? err_set(err, -r, "summary.json: %s report %s %s", nbox, c->out,
 			       r == -ETIMEDOUT ? "did not end within 60 s" : "failed")
-		     : 0;
+		     : r;
 }

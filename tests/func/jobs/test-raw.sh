@@ -56,8 +56,11 @@ for link in shm tcp; do
 done
 
 # the library by a relative path; results in the usual place
-exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_MODEL=none NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
+exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_MODEL=none NBOX_EXPECT="ops == 1;modelled_ms < 0;exit_code == 0" NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
 check "its nboxd is gone" gone "$tmp/rel"
+says "ops == 1: yes, 1" "what was expected is judged, but for an exit code"
+says "nboxd: the run was not as expected, and $tmp/rel/summary.json says where; the job's exit code does not" "and what is not met is told"
+is "$(json rel/summary.json '[x["met"] for x in d["expected"]]')" "[True, False]" "so does its summary"
 exits 0 "without NBOX_OUT" raw NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 1)) "$here/flaky"
 is "$(find nbox-out -name record.nbox | wc -l)" 1 "results go to nbox-out/"
 
