@@ -97,6 +97,20 @@ static int set_count(struct config *c, enum option_id id, uint32_t n)
 	return config_is_set(c, id) ? 0 : config_set(c, id, SOURCE_DEFAULT, text);
 }
 
+/* Of a fabric and a preset, one a former run's, the one that is given now counts. */
+static void replace_former(struct config *c)
+{
+	struct config_value *preset = &c->values[CONFIG_PRESET],
+			    *fabric = &c->values[CONFIG_FABRIC];
+
+	if (!c->is_of_run || !preset->n_items || !fabric->n_items)
+		return;
+	if (preset->source == SOURCE_FILE && fabric->source > SOURCE_FILE)
+		value_clear(preset);
+	else if (fabric->source == SOURCE_FILE && preset->source > SOURCE_FILE)
+		value_clear(fabric);
+}
+
 int check_nodes_of_fabric(struct config *c, struct err *err)
 {
 	char where[VALUE_WHERE_MAX];
@@ -106,6 +120,7 @@ int check_nodes_of_fabric(struct config *c, struct err *err)
 
 	if (given(c) == CONFIG_OPTIONS)
 		return 0;
+	replace_former(c);
 	if (config_text(c, CONFIG_PRESET) && config_text(c, CONFIG_FABRIC))
 		return value_refuse(c, CONFIG_FABRIC, 0, err,
 				    "a fabric and a preset (%s): give one of them",

@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "nbox/commands.h"
+#include "nbox/page/page.h"
 #include "nbox/plan/print.h"
 #include "nbox/plan/write.h"
 #include "nbox/report/expect.h"
@@ -26,7 +27,7 @@ static int usage(FILE *to, int code)
 		"A goal is of tokens/s or samples/s, step_ms, efficiency, price/hour, or price/M (of a million samples). Of the points that meet it\n"
 		"the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
 		"Prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: by the node's preset, fabric or NICs, or by option and value\n"
-		"(inter-bandwidth=50GB/s); the first that fits. DIR, else RUN-sweep, gets plan.csv and plan.json, and the sweep's files.\n\n");
+		"(inter-bandwidth=50GB/s); the first that fits. DIR, else RUN-sweep, gets plan.html, plan.csv and plan.json, and the sweep's files.\n\n");
 	option_help(COMMAND_PLAN, 22, to);
 	return code;
 }
@@ -88,6 +89,7 @@ static int check(struct args *a, struct err *err)
 
 static int write_files(const struct plan *plan, const struct args *a, struct err *err)
 {
+	const char *dir = a->c.dir;
 	char path[PATH_MAX];
 	int r = sweep_write(plan->results, err);
 
@@ -97,6 +99,8 @@ static int write_files(const struct plan *plan, const struct args *a, struct err
 	r = r == 0 ? plan_write_json(plan, path, err) : r;
 	snprintf(path, sizeof(path), "%.*s/plan.csv", PATH_MAX - 32, a->c.dir);
 	r = r == 0 ? plan_write_csv(plan, path, err) : r;
+	snprintf(path, sizeof(path), "%.*s/plan.html", PATH_MAX - 32, a->c.dir);
+	r = r == 0 ? page_write(&dir, 1, PAGE_HTML, path, err) : r;
 	if (r == 0 && (!a->c.json || strcmp(a->c.json, "-") != 0))
 		plan_print_table(plan, stdout);
 	return r == 0 && a->c.json ? plan_write_json(plan, a->c.json, err) : r;

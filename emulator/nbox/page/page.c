@@ -11,11 +11,17 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/plain.h"
 #include "config/config.h"
+#include "nbox/page/plan-page.h"
 #include "nbox/page/points.h"
 #include "nbox/page/run-page.h"
+#include "nbox/report/json-file.h"
 #include "nbox/report/recall.h"
 #include "nbox/report/summary.h"
+
+#define COMMAND_MAX (1 << 20)
+#define PLAIN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=,.:/+%@"
 
 /* --- one run --------------------------------------------------------------------------------- */
 
@@ -160,6 +166,59 @@ static int write_runs(const char *const *words, size_t n, enum page_format forma
 	return r;
 }
 
+/* --- a plan ---------------------------------------------------------------------------------- */
+
+/* "nbox plan gpt --nodes 2,8 --goal 'tokens/s >= 2M'", from command.txt. NULL: it is not there. */
+static char *read_command(const char *dir)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[PATH_MAX + 32], *ret = NULL;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/command.txt", dir);
+	if (file_read(path, COMMAND_MAX, &text, &n, NULL) < 0)
+		return NULL;
+	f = open_memstream(&ret, &n);
+	if (!f)
+		return NULL;
+	fputs("nbox", f);
+	for (char *at = text, *word; (word = strsep(&at, "\n")) && *word;) {
+		fputc(' ', f);
+		plain_text(word);
+		if (strspn(word, PLAIN_LETTERS) == strlen(word))
+			fputs(word, f);
+		else
+			plain_shell(word, f);
+	}
+	if (fclose(f) == 0)
+		return ret;
+	free(ret);
+	return NULL;
+}
+
+/* Return: 0; 1: the word is no plan's folder; negative errno with the sentence. */
+static int write_plan(const char *word, enum page_format format, FILE *to, struct err *err)
+{
+	CLEANUP(json_freep) json_t *plan = NULL;
+	CLEANUP(freep) char *command = NULL;
+	struct doc d = {.to = to, .form = format == PAGE_MD ? DOC_MD : DOC_HTML};
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/record.nbox", word);
+	if (access(path, F_OK) == 0)
+		return 1;
+	snprintf(path, sizeof(path), "%s/plan.json", word);
+	if (access(path, F_OK) < 0)
+		return 1;
+	if (json_file_read(path, &plan, err) < 0)
+		return -EINVAL;
+	if (format == PAGE_SVG)
+		return plan_page_draw(plan, SVG_ALONE, to, err);
+	command = read_command(word);
+	return plan_page_write(plan, command ? command : "", &d, err);
+}
+
 /* --- PNG ------------------------------------------------------------------------------------- */
 
 /* From the picture in @svg, which is at its end, to @to. */
@@ -193,6 +252,10 @@ static int convert(FILE *svg, FILE *to, struct err *err)
 static int write_to(const char *const *words, size_t n, enum page_format format, FILE *to,
 		    struct err *err)
 {
+	int r = n == 1 ? write_plan(words[0], format, to, err) : 1;
+
+	if (r <= 0)
+		return r;
 	return n == 1 ? write_run(words[0], format, to, err)
 		      : write_runs(words, n, format, to, err);
 }

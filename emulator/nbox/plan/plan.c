@@ -139,11 +139,12 @@ bool plan_is_met(const struct plan *p, size_t point, enum plan_side side)
 	       plan_goal_is_met(&p->ask->goal, k->figures[side]);
 }
 
-/* Of the points that meet the goal: the least price; without prices the fewest nodes. */
+/* Of the points that meet the goal: the least price; without prices the fewest nodes; of equal ones
+ * the fastest. */
 static size_t find_cheapest(const struct plan *plan, enum plan_side side)
 {
 	const struct plan_ask *ask = plan->ask;
-	double best_price = INFINITY;
+	double best_price = INFINITY, best_rate = 0;
 	size_t best = PLAN_NONE;
 
 	for (size_t i = 0; i < plan->results->sweep->grid.n_points; i++) {
@@ -152,9 +153,11 @@ static size_t find_cheapest(const struct plan *plan, enum plan_side side)
 			       : ask->goal.text   ? f[PLAN_HOUR]
 						  : f[PLAN_MILLION];
 
-		if (plan_is_met(plan, i, side) && price < best_price) {
+		if (plan_is_met(plan, i, side) &&
+		    (price < best_price || (price == best_price && f[PLAN_RATE] > best_rate))) {
 			best = i;
 			best_price = price;
+			best_rate = f[PLAN_RATE];
 		}
 	}
 	return best;

@@ -132,6 +132,7 @@ void plan_print_table(const struct plan *plan, FILE *to)
 			plan->notes.list[i].text, plan->notes.list[i].n, g->n_points);
 	if (r->n_failed)
 		fprintf(to, "   failed         %zu of %zu points\n", r->n_failed, g->n_points);
-	fprintf(to, "   results        %s: plan.csv, plan.json, and those of nbox sweep\n",
+	fprintf(to,
+		"   results        %s: plan.html, plan.csv, plan.json, and those of nbox sweep\n",
 		r->sweep->dir);
 }

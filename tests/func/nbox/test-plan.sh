@@ -35,8 +35,47 @@ met = [p for p in plan if p["meets"]]
 assert [p for p in plan if p["cheapest"]] == [min(met, key=lambda p: p["price_hour"])]
 P
 is "$(tail -n +2 run-sweep/plan.csv | wc -l)" 9 "a row of CSV for each"
+check "the figures of the page are those" python3 -IS "$(dirname "$test")/check-page.py" run-sweep/plan.html run-sweep/plan.json
+exits 0 "the page as Markdown" "$NBOX" report --format md run-sweep
+says "nodes=8, inter-bandwidth=100Gbps: the choice" "... says the choice"
 exits 3 "a goal that none meets" "$NBOX" plan run "${axes[@]}" --tokens-per-step 1 --goal "tokens/s >= 1G"
 says "9 of 9 points are complete already" "nothing is played again"
+
+# the model's error, where it is known: each point re-timed at either end of it
+exits 0 "a band" "$NBOX" plan run --preset 100gbe --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out band
+check "is narrow where computation hides communication, and below the error where it does not" python3 -IS - <<'P'
+import json
+for p in json.load(open("band/plan.json"))["points"]:
+    width = p["slow"]["step_ms"] / p["fast"]["step_ms"]
+    assert p["fast"]["step_ms"] <= p["step_ms"] <= p["slow"]["step_ms"], p
+    assert (1.3 if p["bound_by"] == "AllReduce of world" else 1) <= width < (1.05 if p["exposed"] < 0.05 else 1.58 / 0.81), p
+    assert (p["bound_by"] == "AllReduce of world") == (p["nodes"] == 64 and p["setting"]["gpu-speed"] == "8"), p
+P
+exits 0 "the same again" "$NBOX" plan run --preset 100gbe --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out again
+check "is the same to the last digit" cmp band/plan.csv again/plan.csv
+
+# a layout follows the nodes; leaves; files of fabrics
+exits 0 "a run of pairs" timeout 100 "$NBOX" run --quiet --nodes 2 --gpus-per-node 4 --real 0,1 --preset dgx-h100 --layout tp=2,dp=4 --out pairs -- \
+	"$BUILD/tests/apps/stepper" "${job%ddp.job}tp-dp.job" --iterations 6 --warmup 1
+exits 0 "in other worlds" "$NBOX" plan pairs --nodes 2,4,32 --samples-per-step 8
+says "layout tp=2,dp=8 follows the nodes; the run's was tp=2,dp=4" "dp grows, and that is said"
+exits 0 "a layout that is given" "$NBOX" retime pairs --nodes 4 --layout tp=2,dp=8
+exits 1 "one that does not fit" "$NBOX" retime pairs --nodes 4 --layout tp=4,dp=4
+says "each rank would compute something else" "is refused, with the reason"
+printf '%s\n' 'bucket 1MiB' 'layer forward=1ms backward=1ms params=1MiB moe=64MiB' >moe.job
+exits 0 "a run of experts" timeout 100 "$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --real 0 --preset 100gbe --out experts -- \
+	"$BUILD/tests/apps/stepper" moe.job --iterations 2 --warmup 1
+printf '%s\n' 'preset: 100gbe' 'network: {kind: leaf-spine, latency: 2us, nodes_per_leaf: 1}' >leaves.yaml
+printf '%s\n' 'preset: dgx-a100' >a100.yaml
+exits 0 "fabrics and their leaves" "$NBOX" sweep experts --model nccl --fabric '{leaves.yaml,a100.yaml}' --oversubscription 1,4
+is "$(json experts-sweep/sweep.json '[list(p["setting"].values())[1:] for p in d["points"]]')" \
+	"[['leaves.yaml', '1'], ['leaves.yaml', '4'], ['a100.yaml', '1'], ['a100.yaml', '4']]" "are axes, in place of the run's preset"
+check "what crosses leaves takes as much longer as there is less up from them" python3 -IS -c '
+import json
+p = [p["modelled_ms"] for p in json.load(open("experts-sweep/sweep.json"))["points"]]
+assert 3.9 < p[1] / p[0] < 4 and p[3] == p[2], p'
+exits 2 "leaves where there are none" "$NBOX" sweep run --preset 100gbe --oversubscription 2,4
+says "no fabric with leaves" "are refused"
 refused() { local text=$1; shift; exits 2 "refused: $*" "$NBOX" plan run --nodes 2,4 "$@"; says "$text" "... and says how"; }
 refused "--tokens-per-step"
 refused "such as 512" --samples-per-step many
