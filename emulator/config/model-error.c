@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "calibrate/load.h"
 
@@ -61,9 +60,17 @@ static void of_published(struct model_error *ret)
 		t[MODEL_SLOW][BAND_BETWEEN], t[MODEL_FAST][BAND_LARGE], t[MODEL_SLOW][BAND_LARGE]);
 }
 
+/* No published set-up has NICs that go through sockets. */
+static bool is_published(const struct fabric *f)
+{
+	for (size_t i = 0; f && i < f->n_classes; i++)
+		if (!f->classes[i].is_preset || f->classes[i].nic == FABRIC_SOCKET)
+			return false;
+	return f;
+}
+
 bool model_error_of(const struct config *c, struct model_error *ret)
 {
-	const char *preset = config_text(c, CONFIG_PRESET);
 	bool is_nccl = strncmp(c->model, "nccl", 4) == 0 && !c->links;
 
 	*ret = (struct model_error){.max_nodes = 0};
@@ -74,14 +81,14 @@ bool model_error_of(const struct config *c, struct model_error *ret)
 			 "the fitted fabric's median error at points held out", ret);
 		return true;
 	}
-	if (is_nccl && preset && strcasecmp(preset, "machine") != 0) {
+	if (is_nccl && is_published(c->fabric)) {
 		of_published(ret);
 		return true;
 	}
 	snprintf(
 		ret->source, sizeof(ret->source),
 		"how far the model %.64s is off here is not known: nbox fit measures it, and presets "
-		"have published figures",
+		"without sockets have published figures",
 		c->model);
 	return false;
 }

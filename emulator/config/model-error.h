@@ -15,9 +15,9 @@ struct model_error {
 	uint32_t max_nodes; /* the largest cluster that they were measured on; 0: not known */
 };
 
-/* Of a fitted model or fabric the error that its file states; of the model nccl on a preset that of
- * the published figures. @c: finished. Return: false: not known, *ret is not set but for the
- * source, which says why. */
+/* Of a fitted model or fabric the error that its file states; of the model nccl on presets'
+ * nodes that of the published figures. @c: finished. Return: false: not known, *ret is not set but
+ * for the source, which says why. */
 bool model_error_of(const struct config *c, struct model_error *ret);
 /* All times as far off as the model may be. @ctx: a struct model_error_at, borrowed. */
 struct model_error_at {

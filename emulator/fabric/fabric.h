@@ -67,6 +67,7 @@ struct fabric_class {
 	double pcie_bytes_per_ns;              /* between GPU and NIC, each way; raw; 0: no limit */
 	double nic_bytes_per_ns;               /* of one NIC, each way; raw */
 	double gpu_efficiency, nic_efficiency; /* 0: that of its kind; else what was fitted */
+	bool is_preset; /* a preset's, maybe with other NICs: published figures are of such */
 };
 
 struct fabric_network {

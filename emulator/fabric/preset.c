@@ -254,6 +254,7 @@ int fabric_preset(const char *name, uint32_t n_nodes, uint32_t gpus_per_node, st
 	if (!p)
 		return unknown(name, err);
 	class = p->class;
+	class.is_preset = true;
 	if (!class.domain_nodes)
 		class.domain_nodes = 1;
 	f = fabric_new(&class, &p->network, n_nodes);
