@@ -35,6 +35,8 @@ const char link_change_help[] =
 	"      name=<links>           links as --cable has them, or several: "
 	"node3.nic2+leaf*.up\n" WHICH_HELP
 	"      slower=<ratio>         their bandwidth, divided by this\n"
+	"      bandwidth=<bandwidth>  or: the bandwidth of each NIC and of each cable between "
+	"switches\n"
 	"      loss=<ratio>           or: this part of all packets is lost and sent once more; "
 	"RDMA that goes back to the lost one loses more\n"
 	"      down=<time>            or: nothing crosses them for so long\n" WHEN_HELP FOR_HELP;
@@ -209,7 +211,7 @@ static int take_how(struct link_change *c, struct given *g, const char *key, con
 
 	if (r == 0 && !strcmp(key, "down"))
 		return take_time(key, value, &g->down_ns, err);
-	if (r == 0 && c->is_load)
+	if (r == 0 && !strcmp(key, "bandwidth"))
 		return units_bandwidth(value, &c->bytes_per_ns, err);
 	if (r == 0)
 		r = units_ratio(value, &x, err);
@@ -231,8 +233,9 @@ static int take_how(struct link_change *c, struct given *g, const char *key, con
 static int take_key(struct link_change *c, struct given *g, const char *key, const char *value,
 		    struct err *err)
 {
-	static const char *const link_keys[] = {"name", "node", "rail", "rack", "slower",
-						"loss", "down", "from", "for",  "every"};
+	static const char *const link_keys[] = {"name",   "node",      "rail", "rack",
+						"slower", "bandwidth", "loss", "down",
+						"from",   "for",       "every"};
 	static const char *const load_keys[] = {"link",        "node", "rail", "rack", "bandwidth",
 						"connections", "from", "for",  "every"};
 	const char *const *keys = c->is_load ? load_keys : link_keys;
@@ -260,6 +263,19 @@ static int take_key(struct link_change *c, struct given *g, const char *key, con
 	return r;
 }
 
+/* Bytes/ns that the link loses. */
+static double lost_of(const struct link_change *c, const struct fabric *f, uint64_t link)
+{
+	bool is_all = link_kind(link) == LINK_LEAF && link_b(link) == 0;
+	struct fabric_link l;
+
+	fabric_link(f, link, &l);
+	return c->bytes_per_ns > 0
+		       ? l.bytes_per_ns -
+				 c->bytes_per_ns * (is_all ? link_cables(f, link_a(link)) : 1)
+		       : c->lost * l.bytes_per_ns;
+}
+
 /* Times and links, when all keys are known. */
 static int finish(struct link_change *c, const struct given *g, const struct fabric *f,
 		  struct err *err)
@@ -274,8 +290,8 @@ static int finish(struct link_change *c, const struct given *g, const struct fab
 	if (!g->how)
 		return err_set(err, EINVAL,
 			       c->is_load ? "say how much: bandwidth=RATE, such as 50Gbps"
-					  : "say what becomes of them: slower=FACTOR, loss=PART or "
-					    "down=TIME");
+					  : "say what becomes of them: slower=FACTOR, "
+					    "bandwidth=RATE, loss=PART or down=TIME");
 	if (is_down && c->when.lasts.is_given)
 		return err_set(err, EINVAL, "down=TIME says for how long already: leave for= out");
 	if (is_down && !(g->down_ns > 0))
@@ -287,16 +303,22 @@ static int finish(struct link_change *c, const struct given *g, const struct fab
 	r = when_check(&c->when, err);
 	if (r < 0)
 		return r;
-	if (c->is_load && !fabric_is_rate(c->bytes_per_ns))
+	if (g->how && !strcmp(g->how, "bandwidth") && !fabric_is_rate(c->bytes_per_ns))
 		return err_set(err, EINVAL, "that bandwidth is impossible");
 	if (!f)
 		return err_set(err, EINVAL,
 			       "there is no fabric whose links could be so: give --preset NAME or "
 			       "--fabric FILE");
 	r = add_links(c, f, g->which, g->which_value, err);
-	if (r == 0)
-		sort_links(c);
-	return r;
+	if (r < 0)
+		return r;
+	sort_links(c);
+	for (size_t i = 0; i < c->n_links && !c->is_load && c->bytes_per_ns > 0; i++)
+		if (!(lost_of(c, f, c->links[i]) > 0))
+			return err_set(err, EINVAL,
+				       "that bandwidth is no less than one of these links has; "
+				       "what NCCL shall know of, or a faster link: --cable");
+	return 0;
 }
 
 int link_change_parse(const char *text, const struct fabric *f, struct link_change *ret,
@@ -344,7 +366,7 @@ static int add_usage(const struct link_change *c, const struct fabric *f, uint64
 
 		fabric_link(f, at, &l);
 		r = usage_maker_add(maker, at, l.bytes_per_ns,
-				    c->is_load ? c->bytes_per_ns * share : c->lost * l.bytes_per_ns,
+				    c->is_load ? c->bytes_per_ns * share : lost_of(c, f, at),
 				    c->connections, false);
 	}
 	return r;

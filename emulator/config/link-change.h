@@ -3,6 +3,7 @@
  * the links that ops share (contention/overlap.h), behind the back of NCCL's decisions.
  *
  *   link:name=node3.nic2,slower=2       half of its bandwidth, both ways; names as --cable has them
+ *   link:rack=1,bandwidth=100Gbps      each cable of leaf 1 runs at that rate
  *   link:node=3,loss=1%                 all NICs of node 3; each lost packet is sent once more
  *   link:rail=2,slower=1.5              NIC 2 of all nodes, and the cables of the rail's leaves
  *   link:rack=1,from=10s,down=2s        the cables up and down of leaf 1, for 2 s
@@ -27,8 +28,9 @@ struct link_change {
 	uint64_t *links;  /* owned; sorted, each once */
 	size_t n_links;
 	bool is_load;
-	double lost;                      /* of each link's bandwidth: 1: it is down */
-	double bytes_per_ns, connections; /* of a load */
+	double lost;         /* of each link's bandwidth: 1: it is down */
+	double bytes_per_ns; /* of a load; or what each cable has left, 0: by @lost */
+	double connections;  /* of a load */
 	struct when when;
 };
 

@@ -204,6 +204,7 @@ while read -r want what_ifs; do
 		"$want" "seconds with $what_ifs"
 done <<'T'
 12.5829 --what-if link:name=node2.nic0,slower=2
+12.5829 --what-if link:node=2,bandwidth=0.5MB/s
 7.86432 --what-if link:node=1,loss=20%
 6.29146 --what-if link:rail=0,slower=3,from=6.5s
 7.29146 --what-if link:rail=0,slower=2,from=1s,for=2s
