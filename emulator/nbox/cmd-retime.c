@@ -15,12 +15,14 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox retime RUN [--nodes N] [--preset P | --fabric F] [--what-if W]... [--with RUN2]... [--out DIR] [--json FILE]\n\n"
+		"usage: nbox retime RUN [--nodes N] [--preset P | --fabric F] [--what-if W]... [--with RUN2]... [--counts C] [--out DIR] [--json FILE]\n\n"
 		"What the run RUN (a results directory, or its name) would have been on another cluster, from its record: the real\n"
 		"ranks compute as they did, ops take as long as they would there. Options are those of nbox run; what is not given\n"
 		"is as it was in the run, a list that is given takes the place of the run's. --what-if none: without any.\n"
-		"--with RUN2, again and again: runs of the same job with other real ranks (--real, --as-node), such as the stages of a\n"
-		"pipeline, one after the other on one machine; all of them are played together.\n"
+		"--with RUN2, again and again: runs of the same job. With as many nodes they have other real ranks (--real, --as-node), such as\n"
+		"the stages of a pipeline, one after the other on one machine; all of them are played together. With other nodes they say how the\n"
+		"bytes of each op change with the size: as they were, as many in all, in proportion, else by a line, which is said.\n"
+		"--counts KIND=LAW,...: the same by your word, such as alltoall=total: keep (each as many as before), total (as many in all), grow.\n"
 		"--out DIR keeps the result as the results of a run, for nbox report, compare and the like.\n");
 	return code;
 }
@@ -31,6 +33,7 @@ struct args {
 	size_t n_runs;
 	struct option_word *options; /* owned list; of the configuration */
 	size_t n_options;
+	struct counts_declared declared;
 	struct recorded run;
 	struct config *config; /* NULL: not yet */
 };
@@ -70,6 +73,8 @@ static int take_words(int argc, char **argv, struct args *a, struct err *err)
 			return usage(stdout, 1);
 		else if (w.id == FLAG_WITH)
 			a->runs[a->n_runs++] = w.value;
+		else if (w.id == FLAG_COUNTS)
+			r = counts_declare(w.value, &a->declared, err);
 		else if (w.id == FLAG_JSON)
 			a->json = w.value;
 		else if (w.id == CONFIG_OUT)
@@ -82,6 +87,8 @@ static int take_words(int argc, char **argv, struct args *a, struct err *err)
 				w.name);
 		else
 			a->options[a->n_options++] = w;
+		if (r < 0)
+			return err_prefix(err, r, "%s", w.name);
 	}
 	return a->runs[0] ? 0 : err_set(err, EINVAL, "which run? nbox list has their names");
 }
@@ -93,11 +100,12 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 
 	if (r == 0)
 		r = recorded_load_all(a->runs, a->n_runs, &a->run, err);
+	a->run.declared = a->declared;
 	if (r == 0)
 		r = recorded_config(&a->run, &a->config, err);
 	for (size_t i = 0; i < a->n_options && r == 0; i++)
 		r = config_take(a->config, &a->options[i], err);
-	return r == 0 ? config_finish(a->config, err) : r;
+	return r == 0 ? recorded_finish(&a->run, a->config, err) : r;
 }
 
 /* *ret_met: the run is as expected. */

@@ -102,7 +102,7 @@ int cmd_why(int argc, char **argv)
 	int r = make_config(&a, &c, &err), exit_code = 2;
 
 	if (r == 0)
-		r = config_finish(c, &err);
+		r = recorded_finish(&a.run, c, &err);
 	config_free(c);
 	if (r == 0) {
 		exit_code = 1;

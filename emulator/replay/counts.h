@@ -1,21 +1,49 @@
-/* How many elements the ops of a record have in another world. */
+/* How many elements the ops of a record have in another world, and whom its sends go to. */
 #pragma once
 
-#include "config/config.h"
-#include "engine/record-rows.h"
+#include "replay/law.h"
+#include "replay/sizes.h"
+#include "replay/world.h"
+#include "schedule/coll.h"
 
-/* What was taken for granted. */
+/* What the user says of counts in a communicator that changes its size. */
+struct counts_declared {
+	uint8_t law[COLL_KINDS]; /* enum law_kind; LAW_NONE: nothing */
+};
+
+/* "alltoall=total,sendrecv=keep", added to @ret: keep, total (all ranks together have as much), or
+ * grow (with the ranks). alltoall: groups of sends and receives to all ranks, too. Return: 0;
+ * -EINVAL with the sentence. Fuzzed. */
+int counts_declare(const char *text, struct counts_declared *ret, struct err *err);
+
+enum counts_how {
+	COUNTS_ASSUMED,  /* from one record, as the kind of op has it */
+	COUNTS_FITTED,   /* to records of several sizes */
+	COUNTS_BEYOND,   /* the same, outside these sizes, by a law of two free numbers */
+	COUNTS_DECLARED, /* by the user */
+	COUNTS_HOWS
+};
+
+/* Of ops that have another size than in the record, or whose communicator has. */
 struct counts_told {
-	uint64_t n_kept;  /* ops whose counts stay: of these communicators, or all-reduce and the
-			     like */
-	uint64_t n_total; /* all-gathers and reduce-scatters: their communicator's total stays */
+	uint64_t n[COUNTS_HOWS][COLL_KINDS][LAW_KINDS];
+};
+
+/* All borrowed. */
+struct counts_ask {
+	const struct record *rec;
+	const struct world *from, *to;
+	const struct membership *maps;          /* in the new world; by communicator of @rec */
+	const struct sizes *sizes;              /* NULL: there is one record */
+	const struct counts_declared *declared; /* NULL: nothing is */
 };
 
 /**
- * counts_make - @ret: a count for each op of @rec, the caller's to free()
- * @n_ranks: by communicator of @rec: its ranks in the new world
+ * counts_change - the ops in the new world
+ * @out: its ops are those of the record; count, root and calls become those of the new world. Lists
+ *       are kept in it
  *
  * Return: 0; -EINVAL with the sentence: the record does not say; -ENOMEM.
  */
-int counts_make(const struct record *rec, const uint32_t *n_ranks, uint64_t **ret,
-		struct counts_told *told, struct err *err);
+int counts_change(const struct counts_ask *ask, struct record *out, struct counts_told *told,
+		  struct err *err);

@@ -27,19 +27,25 @@ struct player {
 	const struct record *rec; /* borrowed */
 	struct ops ops;
 	struct cluster cluster;
-	struct comm *comms; /* owned; as in the record */
+	struct world from, to; /* of the record; the new one */
+	struct comm *comms;    /* owned; as in the record */
 	uint64_t n_comms;
-	uint64_t *counts;    /* owned; by op of the record: elements */
 	uint32_t *n_waits;   /* owned; by row */
 	struct post **posts; /* owned list, borrowed; by row; NULL: a point, not there, or over */
 	bool *is_over;       /* owned; by row */
 	struct counts_told counts_told;
-	struct record out;
+	struct record out; /* ops have the counts and calls of the new world from the start */
 	struct sim_heap events;
 	double now;
 	struct err *err;
 	int error; /* of a sink */
 };
+
+/* In the new world, of a rank that is real in the record; UINT32_MAX: it is not there. */
+static uint32_t rank_of(const struct player *p, uint32_t world_rank_was)
+{
+	return (uint32_t)world_rank(&p->from, &p->to, world_rank_was);
+}
 
 static struct player *player_of(struct ops *ops)
 {
@@ -134,13 +140,14 @@ static int make_comm(struct player *p, uint64_t i)
 
 	if (!real)
 		return err_set(p->err, ENOMEM, "out of memory");
-	r = world_members(from, &p->rec->header, p->in->config, &members, p->err);
+	r = world_members(from, &p->from, &p->to, &members, p->err);
 	if (r < 0)
 		return r;
-	for (uint32_t k = 0; k < from->n_real; k++)
-		real[k] = (struct wire_member){(uint32_t)membership_rank(&members.map,
-									 from->real[k].world_rank),
-					       from->real[k].world_rank};
+	for (uint32_t k = 0; k < from->n_real; k++) {
+		uint32_t rank = rank_of(p, from->real[k].world_rank);
+
+		real[k] = (struct wire_member){(uint32_t)membership_rank(&members.map, rank), rank};
+	}
 	qsort(real, from->n_real, sizeof(*real), compare_members);
 	c->number = from->number;
 	c->parent = from->parent;
@@ -158,17 +165,35 @@ static void copy(void *to, const void *from, size_t bytes)
 		memcpy(to, from, bytes);
 }
 
+static int move_rank(struct player *p, uint32_t *rank)
+{
+	uint32_t was = *rank;
+
+	*rank = rank_of(p, was);
+	return *rank == UINT32_MAX ? err_set(p->err, EINVAL,
+					     "what rank %u of the run computes nobody does in a "
+					     "world of %u ranks",
+					     was, p->to.size)
+				   : 0;
+}
+
 static int copy_record(struct player *p)
 {
 	const struct record *rec = p->rec;
 	const struct config *c = p->in->config;
 	struct record *out = &p->out;
+	int r = 0;
 
 	out->header = rec->header;
 	out->header.world_size = c->world;
 	out->header.n_nodes = c->topology.n_nodes;
 	out->header.gpus_per_node = c->topology.gpus_per_node;
 	out->header.seed = c->seed;
+	memset(out->header.layout, 0, sizeof(out->header.layout));
+	for (size_t i = 0, used = 0; i < c->n_layouts && used < sizeof(out->header.layout); i++)
+		used += (size_t)snprintf(out->header.layout + used,
+					 sizeof(out->header.layout) - used, "%s%s", i ? ";" : "",
+					 c->values[CONFIG_LAYOUT].items[i].text);
 	memset(out->header.model, 0, sizeof(out->header.model));
 	config_model(c, out->header.model, sizeof(out->header.model));
 	out->end = (struct record_end){.n_lost = rec->end.n_lost};
@@ -186,20 +211,30 @@ static int copy_record(struct player *p)
 	out->is_truncated = rec->is_truncated;
 	out->job = rec->job;
 	out->job_bytes = rec->job_bytes;
-	for (uint64_t i = 0; i < out->n_ops; i++)
+	for (uint64_t i = 0; i < out->n_ops && r == 0; i++) {
 		out->ops[i].of = &out->comms[rec->ops[i].of - rec->comms];
-	return 0;
+		r = move_rank(p, &out->ops[i].world_rank);
+	}
+	for (uint64_t i = 0; i < out->n_points && r == 0; i++)
+		r = move_rank(p, &out->points[i].world_rank);
+	return r;
 }
 
 static int find_counts(struct player *p)
 {
-	CLEANUP(freep) uint32_t *n_ranks = calloc(p->n_comms + 1, sizeof(*n_ranks));
+	CLEANUP(freep) struct membership *maps = calloc(p->n_comms + 1, sizeof(*maps));
 
-	if (!n_ranks)
+	if (!maps)
 		return err_set(p->err, ENOMEM, "out of memory");
 	for (uint64_t i = 0; i < p->n_comms; i++)
-		n_ranks[i] = p->comms[i].n_ranks;
-	return counts_make(p->rec, n_ranks, &p->counts, &p->counts_told, p->err);
+		maps[i] = p->comms[i].members.map;
+	return counts_change(&(struct counts_ask){.rec = p->rec,
+						  .from = &p->from,
+						  .to = &p->to,
+						  .maps = maps,
+						  .sizes = p->in->sizes,
+						  .declared = p->in->declared},
+			     &p->out, &p->counts_told, p->err);
 }
 
 static int open_world(struct player *p)
@@ -229,7 +264,10 @@ static int open_world(struct player *p)
 			"the run was recorded on nodes of %u GPUs, not %u: which rank computes "
 			"what would be another",
 			p->rec->header.gpus_per_node, c->topology.gpus_per_node);
-	r = world_check_layouts(&p->rec->header, c, p->err);
+	world_of_config(c, &p->to);
+	r = world_of_record(&p->rec->header, &p->from, p->err);
+	if (r == 0)
+		r = world_check(&p->from, &p->to, p->err);
 	if (r == 0)
 		r = open_model(c, p->in->dirs, &p->ops.delay, p->err);
 	if (r == 0 && p->rec->job)
@@ -254,7 +292,6 @@ static void player_deinit(struct player *p)
 	}
 	ops_close(&p->ops);
 	free(p->comms);
-	free(p->counts);
 	free(p->n_waits);
 	free(p->posts);
 	free(p->is_over);
@@ -307,7 +344,7 @@ static int take_point(struct player *p, uint32_t i)
 	struct record_point *to = &p->out.points[row->index];
 	struct timeline_dep deps[WIRE_DEPS_MAX], latest = dep_of(&row->latest);
 	struct timeline_times t;
-	int r = ops_point(&p->ops, from->world_rank,
+	int r = ops_point(&p->ops, to->world_rank,
 			  &(struct timeline_point){
 				  .name = (uint64_t)i + 1,
 				  .time_ns = from->time_ns,
@@ -335,37 +372,37 @@ static int take_point(struct player *p, uint32_t i)
 	return r < 0 ? r : let_go(p, i, false);
 }
 
-/* The op that @from is at, with its post. Return: 0; negative errno with the sentence. */
-static int find_post(struct player *p, const struct record_op *from, struct wire_arrive *a,
+/* The op that @to is at, with its post. Return: 0; negative errno with the sentence. */
+static int find_post(struct player *p, const struct record_op *to, struct wire_arrive *a,
 		     struct post **ret)
 {
-	struct comm *c = &p->comms[from->of - p->rec->comms];
-	bool is_p2p = from->kind == COLL_SENDRECV;
-	uint64_t seq = is_p2p ? from->seq | WIRE_SEQ_P2P : from->seq;
+	struct comm *c = &p->comms[to->of - p->out.comms];
+	bool is_p2p = to->kind == COLL_SENDRECV;
+	uint64_t seq = is_p2p ? to->seq | WIRE_SEQ_P2P : to->seq;
 	CLEANUP(freep) struct wire_p2p *calls = NULL;
 	struct comm_member *m = NULL;
 	struct op *op;
 	int r = 0;
 
 	for (uint32_t i = 0; i < c->n_real && !m; i++)
-		m = c->real[i].world_rank == from->world_rank ? &c->real[i] : NULL;
+		m = c->real[i].world_rank == to->world_rank ? &c->real[i] : NULL;
 	if (!m || !comm_ops_get(c))
 		return m ? err_set(p->err, ENOMEM, "out of memory")
 			 : err_set(p->err, EINVAL,
 				   "the record has an op of rank %u in communicator %u, which it is "
 				   "not in",
-				   from->world_rank, c->number);
+				   to->world_rank, c->number);
 	op = op_find(c, seq, (size_t)(m - c->real));
 	if (!op) {
-		calls = is_p2p ? calloc((size_t)from->n_calls + 1, sizeof(*calls)) : NULL;
+		calls = is_p2p ? calloc((size_t)to->n_calls + 1, sizeof(*calls)) : NULL;
 		op = op_new(c, seq, (size_t)(m - c->real));
 		if (!op || (is_p2p && !calls))
 			return err_set(p->err, ENOMEM, "out of memory");
-		for (uint32_t i = 0; is_p2p && i < from->n_calls; i++)
-			calls[i] = (struct wire_p2p){.peer = from->calls[i].peer,
-						     .is_send = from->calls[i].is_send,
-						     .bytes = from->calls[i].bytes};
-		a->n_p2p = is_p2p ? from->n_calls : 0;
+		for (uint32_t i = 0; is_p2p && i < to->n_calls; i++)
+			calls[i] = (struct wire_p2p){.peer = to->calls[i].peer,
+						     .is_send = to->calls[i].is_send,
+						     .bytes = to->calls[i].bytes};
+		a->n_p2p = is_p2p ? to->n_calls : 0;
 		r = op_define(op, a, (const char *)calls, p->err);
 	}
 	if (r == 0)
@@ -376,15 +413,15 @@ static int find_post(struct player *p, const struct record_op *from, struct wire
 static int take_op(struct player *p, uint32_t i)
 {
 	const struct rows_row *row = &p->in->graph->rows[i];
-	const struct record_op *from = &p->rec->ops[row->index];
+	const struct record_op *from = &p->rec->ops[row->index], *to = &p->out.ops[row->index];
 	struct timeline_dep deps[WIRE_DEPS_MAX], latest = dep_of(&row->latest);
 	struct wire_arrive a = {
 		.arrive_ns = from->arrive_ns,
-		.count = p->counts[row->index],
+		.count = to->count,
 		.kind = from->kind,
 		.dtype = from->dtype,
 		.redop = from->redop,
-		.root = from->root,
+		.root = to->root,
 		.flags = (from->flags & RECORD_REPLAYED ? WIRE_ARRIVE_REPLAYED : 0) |
 			 (from->flags & RECORD_NO_EDGES ? WIRE_ARRIVE_NO_EDGES : 0),
 		.name = (uint64_t)i + 1,
@@ -395,7 +432,7 @@ static int take_op(struct player *p, uint32_t i)
 		.n_deps = (uint32_t)take_deps(p, row, deps),
 	};
 	struct post *post = NULL;
-	int r = find_post(p, from, &a, &post);
+	int r = find_post(p, to, &a, &post);
 
 	if (r == 0)
 		r = post_arrive(post, &a, deps, &latest, row->number, p->err);
@@ -404,7 +441,7 @@ static int take_op(struct player *p, uint32_t i)
 	p->posts[i] = post;
 	if (p->in->terms)
 		p->in->terms[i] = post->arrival.terms;
-	r = push(p, EVENT_ARRIVE, i, timeline_arrival(post->node, from->world_rank));
+	r = push(p, EVENT_ARRIVE, i, timeline_arrival(post->node, to->world_rank));
 	return r < 0 ? r : let_go(p, i, true);
 }
 
@@ -425,9 +462,9 @@ static void fill_row(struct player *p, uint32_t i)
 	to->order = from->order;
 	to->done_order = from->done_order;
 	to->n_deps = from->n_deps;
-	to->n_calls = from->n_calls;
+	to->n_calls = old.n_calls;
 	to->deps = from->deps;
-	to->calls = from->calls;
+	to->calls = old.calls;
 	to->of = old.of;
 }
 

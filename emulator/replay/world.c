@@ -14,39 +14,41 @@ static int as_it_was(const struct record_comm *c, struct members *ret)
 }
 
 /* The group along the same axes of the layout that now is declared. Return: 1: there is none. */
-static int by_layout(const struct record_comm *c, const struct config *to, struct members *ret)
+static int by_layout(const struct record_comm *c, const struct world *to, uint32_t rank,
+		     struct members *ret)
 {
 	uint32_t number = c->axes >> 8, bits = c->axes & 0xff;
 	struct radix group;
 
-	if (!bits || number >= to->n_layouts || c->n_real == 0)
+	if (!bits || number >= to->n_layouts)
 		return 1;
-	layout_group(&to->layouts[number], bits, c->real[0].world_rank, &group);
+	layout_group(&to->layouts[number], bits, rank, &group);
 	return members_from_radix(&group, ret);
 }
 
-static bool is_on_a_node(const struct record_comm *c, const struct record_header *h)
+static bool is_on_a_node(const struct record_comm *c, const struct world *w)
 {
+	uint32_t gpus = w->size / w->n_nodes;
 	uint32_t last = c->base + (c->n_ranks - 1) * c->stride;
 
-	return !c->n_members && c->base / h->gpus_per_node == last / h->gpus_per_node;
+	return !c->n_members && c->base / gpus == last / gpus;
 }
 
-static int by_shape(const struct record_comm *c, const struct record_header *h,
-		    const struct config *to, struct members *ret)
+static int by_shape(const struct record_comm *c, const struct world *from, const struct world *to,
+		    struct members *ret)
 {
 	uint32_t base = c->base, stride = c->stride ? c->stride : 1;
 	bool is_even = !c->n_members;
 
-	if (is_even && c->n_ranks == h->world_size) {
-		*ret = (struct members){.map = {to->world, 0, 1, NULL}};
+	if (is_even && c->n_ranks == from->size) {
+		*ret = (struct members){.map = {to->size, 0, 1, NULL}};
 		return 0;
 	}
-	if (is_on_a_node(c, h))
+	if (is_on_a_node(c, from))
 		return as_it_was(c, ret);
-	if (is_even && base < stride && c->n_ranks * stride == h->world_size &&
-	    to->world % stride == 0) {
-		*ret = (struct members){.map = {to->world / stride, base, stride, NULL}};
+	if (is_even && base < stride && c->n_ranks * stride == from->size &&
+	    to->size % stride == 0) {
+		*ret = (struct members){.map = {to->size / stride, base, stride, NULL}};
 		return 0;
 	}
 	return 1;
@@ -73,83 +75,110 @@ static int check_layout(const struct layout *was, const struct layout *is, struc
 	return 0;
 }
 
-/* A real rank is where it was along all axes along which ranks compute differently. */
-static int check_places(const struct layout *was, const struct layout *is, const struct config *to,
-			struct err *err)
-{
-	for (uint32_t i = 0; i < was->n_axes; i++)
-		for (size_t k = 0; k < to->n_real && !layout_is_data_parallel(was->axis[i].name);
-		     k++) {
-			const struct layout_axis *a = &was->axis[i], *b = &is->axis[i];
-			uint32_t from = to->real[k] / a->stride % a->size,
-				 at = to->real[k] / b->stride % b->size;
-
-			if (from != at)
-				return err_set(
-					err, EINVAL,
-					"layout: rank %u computed as number %u of %s, and would be "
-					"number %u: an axis that grows comes behind all that do "
-					"not (dp last, as in tp=8,pp=4,dp=16)",
-					to->real[k], from, a->name, at);
-		}
-	return 0;
-}
-
-int world_check_layouts(const struct record_header *h, const struct config *to, struct err *err)
+int world_of_record(const struct record_header *h, struct world *ret, struct err *err)
 {
 	char texts[sizeof(h->layout)], *rest = NULL;
-	size_t n = 0;
+	int r = 0;
 
+	*ret = (struct world){.size = h->world_size, .n_nodes = h->n_nodes};
 	memcpy(texts, h->layout, sizeof(texts));
-	for (char *text = strtok_r(texts, ";", &rest); text; text = strtok_r(NULL, ";", &rest)) {
-		struct layout was;
-		int r = layout_parse(text, h->world_size, &was, err);
-
-		if (r == 0 && n < to->n_layouts)
-			r = check_layout(&was, &to->layouts[n], err);
-		if (r == 0 && n < to->n_layouts)
-			r = check_places(&was, &to->layouts[n], to, err);
-		if (r < 0)
-			return r;
-		n++;
+	for (char *text = strtok_r(texts, ";", &rest); text && r == 0;
+	     text = strtok_r(NULL, ";", &rest)) {
+		if (ret->n_layouts == CONFIG_LAYOUTS_MAX)
+			return err_set(err, EINVAL, "the record has more than %d layouts",
+				       CONFIG_LAYOUTS_MAX);
+		r = layout_parse(text, h->world_size, &ret->layouts[ret->n_layouts++], err);
 	}
-	if (n != to->n_layouts)
+	return r;
+}
+
+void world_of_config(const struct config *c, struct world *ret)
+{
+	*ret = (struct world){.size = c->world,
+			      .n_nodes = c->topology.n_nodes,
+			      .n_layouts = c->n_layouts};
+	memcpy(ret->layouts, c->layouts, sizeof(ret->layouts));
+}
+
+int world_check(const struct world *from, const struct world *to, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->n_layouts && i < to->n_layouts && r == 0; i++)
+		r = check_layout(&from->layouts[i], &to->layouts[i], err);
+	if (r == 0 && from->n_layouts != to->n_layouts)
 		return err_set(
 			err, EINVAL,
 			"layout: the run had %zu, not %zu: which ranks are together is in its "
 			"record",
-			n, to->n_layouts);
-	return 0;
+			from->n_layouts, to->n_layouts);
+	return r;
 }
 
-int world_members(const struct record_comm *c, const struct record_header *h,
-		  const struct config *to, struct members *ret, struct err *err)
+static int64_t by_coordinates(const struct layout *from, const struct layout *to, uint32_t rank)
 {
-	bool is_same = to->world == h->world_size;
-	int r = is_same ? as_it_was(c, ret) : by_layout(c, to, ret);
+	int64_t ret = 0;
 
+	for (uint32_t i = 0; i < from->n_axes; i++) {
+		uint32_t at = rank / from->axis[i].stride % from->axis[i].size;
+
+		if (at >= to->axis[i].size)
+			return -1;
+		ret += (int64_t)at * to->axis[i].stride;
+	}
+	return ret;
+}
+
+int64_t world_rank(const struct world *from, const struct world *to, uint32_t rank)
+{
+	int64_t ret = rank < to->size ? (int64_t)rank : -1;
+
+	if (from->size == to->size)
+		return ret;
+	for (size_t i = 0; i < from->n_layouts; i++) {
+		int64_t at = by_coordinates(&from->layouts[i], &to->layouts[i], rank);
+
+		if (i && at != ret)
+			return -1; /* another expert than dense rank */
+		ret = at;
+	}
+	return ret;
+}
+
+int world_members(const struct record_comm *c, const struct world *from, const struct world *to,
+		  struct members *ret, struct err *err)
+{
+	int64_t first = c->n_real ? world_rank(from, to, c->real[0].world_rank) : -1;
+	int r = 1;
+
+	if (to->size == from->size)
+		r = as_it_was(c, ret);
+	else if (first >= 0)
+		r = by_layout(c, to, (uint32_t)first, ret);
 	if (r == 1)
-		r = by_shape(c, h, to, ret);
+		r = by_shape(c, from, to, ret);
 	if (r == 1)
 		return err_set(
 			err, EINVAL,
 			"communicator %u of %u ranks: who is in it in a world of %u ranks is not "
 			"known: declare the layout (--layout tp=8,dp=%u), when the run is "
 			"recorded, too",
-			c->number, c->n_ranks, to->world, to->world / 8);
+			c->number, c->n_ranks, to->size, to->size / 8);
 	if (r < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	ret->source = (enum members_source)c->source;
 	ret->sure = (enum members_sure)c->sure;
 	ret->axes = c->axes;
 	for (uint32_t i = 0; i < c->n_real; i++) {
-		if (membership_rank(&ret->map, c->real[i].world_rank) >= 0)
+		int64_t rank = world_rank(from, to, c->real[i].world_rank);
+
+		if (rank >= 0 && membership_rank(&ret->map, (uint32_t)rank) >= 0)
 			continue;
 		members_deinit(ret);
 		return err_set(
 			err, EINVAL,
 			"communicator %u: rank %u of the run is not in it in a world of %u ranks",
-			c->number, c->real[i].world_rank, to->world);
+			c->number, c->real[i].world_rank, to->size);
 	}
 	return 0;
 }

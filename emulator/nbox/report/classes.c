@@ -19,10 +19,11 @@ static bool is_real_in(const struct record *rec, uint32_t world_rank)
 	return false;
 }
 
-/* @rank is the first of @x's class; @real the first real rank that it may copy. */
-static void fill(struct report_class *x, const struct config *c, uint32_t rank, uint32_t real,
+/* @rank is the first of @x's class; c->real[@k] the first real rank that it may copy. */
+static void fill(struct report_class *x, const struct config *c, uint32_t rank, uint32_t k,
 		 const struct report_origin *origins, size_t n)
 {
+	uint32_t real = c->real[k];
 	const char *gpu =
 		c->fabric ? fabric_class_of(c->fabric, rank / c->topology.gpus_per_node)->gpu
 			  : NULL;
@@ -31,7 +32,7 @@ static void fill(struct report_class *x, const struct config *c, uint32_t rank, 
 	x->real = real;
 	x->like = c->classes.of[real];
 	for (size_t i = 0; i < n; i++)
-		if (is_real_in(origins[i].rec, real))
+		if (is_real_in(origins[i].rec, origins[i].was[k]))
 			snprintf(x->run, sizeof(x->run), "%.127s", origins[i].run);
 	plain_text(x->run);
 }
@@ -71,7 +72,7 @@ void report_classes_of(struct report *r, const struct config *c,
 		struct report_class *x = &r->classes[c->classes.of[rank]];
 
 		if (x->n_ranks++ == 0)
-			fill(x, c, rank, c->real[template_of(&t, rank)], origins, n);
+			fill(x, c, rank, template_of(&t, rank), origins, n);
 	}
 	for (size_t i = 0; i < c->n_real; i++)
 		r->classes[c->classes.of[c->real[i]]].n_real++;

@@ -8,8 +8,9 @@
 
 /* Which ranks were real in which run, where several were played together. */
 struct report_origin {
-	const char *run; /* borrowed */
+	const char *run; /* borrowed, as all here */
 	const struct record *rec;
+	const uint32_t *was; /* by real rank of the configuration: which it was in this run */
 };
 
 /* Fills @r's classes, where there are several, and warns of those that no real rank of @c is of.

@@ -52,6 +52,17 @@ struct report_comms {
 	uint64_t n, n_ops;                            /* communicators; ops of their members */
 };
 
+#define REPORT_COUNTS_MAX 32
+
+/* Ops of a re-timed run whose communicators changed their size, and where their counts come from.
+ */
+struct report_counts {
+	uint32_t kind;
+	uint64_t n_ops;
+	const char *how, *law; /* static */
+	char text[192];
+};
+
 /* Its texts may be printed (base/plain.h), whatever the record and the files beside it say. */
 struct report {
 	struct record_header header;
@@ -88,6 +99,8 @@ struct report {
 			  a line */
 	uint32_t n_expects;
 	struct report_expect expects[REPORT_EXPECTS_MAX]; /* expect.h */
+	uint32_t n_counts;
+	struct report_counts counts[REPORT_COUNTS_MAX];
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][512];
 };

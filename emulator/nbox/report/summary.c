@@ -95,6 +95,21 @@ static void print_expects(const struct report *r, FILE *to)
 	}
 }
 
+/* What was assumed or extrapolated is a warning. */
+static void print_counts(const struct report *r, FILE *to)
+{
+	const char *title = "counts";
+
+	for (uint32_t i = 0; i < r->n_counts; i++) {
+		const char *how = r->counts[i].how;
+
+		if (strcmp(how, "fitted") != 0 && strcmp(how, "declared") != 0)
+			continue;
+		fprintf(to, "   %-14s %s\n", title, r->counts[i].text);
+		title = "";
+	}
+}
+
 static void print_ops(const struct report *r, FILE *to)
 {
 	const char *per = r->n_steps ? "a step" : "in all";
@@ -155,6 +170,7 @@ void report_print(const struct report *r, FILE *to)
 		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
 	if (r->n_ops)
 		print_ops(r, to);
+	print_counts(r, to);
 	if (r->network[0])
 		fprintf(to, "   network        %s\n", r->network);
 	if (r->decided_by[0])
@@ -192,6 +208,21 @@ static json_t *kinds_json(const struct report *r)
 						"bytes", (json_int_t)c->bytes, "modelled_ms",
 						c->model_ns / 1e6, "injected_ms",
 						c->injected_ns / 1e6));
+	}
+	return list;
+}
+
+static json_t *counts_json(const struct report *r)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < r->n_counts; i++) {
+		const struct report_counts *c = &r->counts[i];
+
+		json_array_append_new(list, json_pack("{s:s, s:I, s:s, s:s}", "op",
+						      coll_kind_name(c->kind), "ops",
+						      (json_int_t)c->n_ops, "how", c->how, "law",
+						      c->law));
 	}
 	return list;
 }
@@ -265,6 +296,8 @@ struct json_t *report_json(const struct report *r, int exit_code)
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && r->n_expects)
 		json_object_set_new(o, "expected", expects_json(r));
+	if (o && r->n_counts)
+		json_object_set_new(o, "counts", counts_json(r));
 	if (o && h->retimed_of[0])
 		json_object_set_new(o, "retimed_of", json_string(h->retimed_of));
 	if (o && exit_code >= 0)

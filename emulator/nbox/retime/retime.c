@@ -17,6 +17,7 @@
 #include "nbox/report/outcome.h"
 #include "nbox/report/recall.h"
 #include "nbox/report/summary.h"
+#include "nbox/retime/told.h"
 #include "nbox/run/results.h"
 
 /* A run with its folder, and with ops. */
@@ -34,17 +35,63 @@ static int load(const char *word, struct loaded_run *ret, struct err *err)
 	return e;
 }
 
-/* Return: 0; negative errno with the sentence. */
-static int merge(struct recorded *r, struct err *err)
+/* Which world a run is of: 0: that of the first. */
+static size_t world_of(const struct recorded *r, const struct record *rec)
+{
+	size_t i = 0;
+
+	while (i < r->n_worlds && r->recs[i]->header.n_nodes != rec->header.n_nodes)
+		i++;
+	return i;
+}
+
+/* The runs of the world number @world as one record. Return: 0; negative errno with the sentence.
+ */
+static int merge(struct recorded *r, size_t world, struct err *err)
 {
 	CLEANUP(freep) const struct record **recs = calloc(r->n_others + 1, sizeof(*recs));
+	size_t n = 0;
+	int e;
 
 	if (!recs)
 		return err_set(err, ENOMEM, "out of memory");
-	recs[0] = &r->run.rec;
+	if (world == 0)
+		recs[n++] = &r->run.rec;
 	for (size_t i = 0; i < r->n_others; i++)
-		recs[i + 1] = &r->others[i].rec;
-	return merge_records(recs, r->n_others + 1, &r->merged, err);
+		if (world_of(r, &r->others[i].rec) == world)
+			recs[n++] = &r->others[i].rec;
+	if (n == 1)
+		return 0;
+	e = merge_records(recs, n, &r->merged[world], err);
+	if (e == 0)
+		r->recs[world] = &r->merged[world];
+	return e;
+}
+
+static int find_worlds(struct recorded *r, struct err *err)
+{
+	int e = 0;
+
+	r->recs[r->n_worlds++] = &r->run.rec;
+	for (size_t i = 0; i < r->n_others; i++) {
+		const struct record *rec = &r->others[i].rec;
+		size_t world = world_of(r, rec);
+
+		if (rec->header.gpus_per_node != r->run.rec.header.gpus_per_node)
+			return err_set(err, EINVAL,
+				       "--with: that run has nodes of %u GPUs, and the first of %u",
+				       rec->header.gpus_per_node, r->run.rec.header.gpus_per_node);
+		if (world == RECORDED_WORLDS_MAX)
+			return err_set(err, E2BIG, "--with: runs of more than %d worlds",
+				       RECORDED_WORLDS_MAX);
+		if (world == r->n_worlds)
+			r->recs[r->n_worlds++] = rec;
+	}
+	for (size_t i = 0; i < r->n_worlds && e == 0; i++)
+		e = merge(r, i, err);
+	if (e == 0)
+		e = sizes_match(r->recs[0], r->recs + 1, r->n_worlds - 1, &r->sizes, err);
+	return e;
 }
 
 int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err)
@@ -59,10 +106,10 @@ int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, 
 		e = load(words[0], &ret->run, err);
 	for (; e == 0 && ret->n_others + 1 < n; ret->n_others++)
 		e = load(words[ret->n_others + 1], &ret->others[ret->n_others], err);
-	if (e == 0 && ret->n_others)
-		e = merge(ret, err);
 	if (e == 0)
-		e = rows_graph_make(ret->n_others ? &ret->merged : &ret->run.rec, &ret->graph, err);
+		e = find_worlds(ret, err);
+	if (e == 0)
+		e = rows_graph_make(ret->recs[0], &ret->graph, err);
 	if (e < 0)
 		recorded_deinit(ret);
 	else
@@ -78,7 +125,9 @@ int recorded_load(const char *word, struct recorded *ret, struct err *err)
 void recorded_deinit(struct recorded *r)
 {
 	rows_graph_deinit(&r->graph);
-	record_deinit(&r->merged);
+	sizes_deinit(&r->sizes);
+	for (size_t i = 0; i < r->n_worlds; i++)
+		record_deinit(&r->merged[i]);
 	for (size_t i = 0; i < r->n_others; i++)
 		loaded_run_deinit(&r->others[i]);
 	free(r->others);
@@ -86,28 +135,39 @@ void recorded_deinit(struct recorded *r)
 	*r = (struct recorded){.graph = {.n = 0}};
 }
 
-/* The real ranks of all runs: "0,1,2". Return: 0; -ENOMEM. */
-static int set_real(const struct recorded *r, struct config *c)
+/* The ranks of the world @to, "0,1,2", that compute what the real ones did. Return: 0; negative
+ * errno with the sentence. */
+static int set_real(const struct record *rec, const struct world *from, const struct world *to,
+		    struct config *c, struct err *err)
 {
 	CLEANUP(bitmap_deinit) struct bitmap is_real = {0};
 	CLEANUP(freep) char *text = NULL;
 	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
+	FILE *f = NULL;
+	int e = bitmap_init(&is_real, to->size);
 
-	if (!f || bitmap_init(&is_real, r->merged.header.world_size) < 0) {
-		if (f)
-			fclose(f);
-		return -ENOMEM;
-	}
-	for (uint64_t i = 0; i < r->merged.n_comms; i++)
-		for (uint32_t k = 0; k < r->merged.comms[i].n_real; k++)
-			bitmap_set(&is_real, r->merged.comms[i].real[k].world_rank);
-	for (uint32_t i = 0, n = 0; i < r->merged.header.world_size; i++)
+	for (uint64_t i = 0; i < rec->n_comms && e == 0; i++)
+		for (uint32_t k = 0; k < rec->comms[i].n_real && e == 0; k++) {
+			uint32_t was = rec->comms[i].real[k].world_rank;
+			int64_t rank = world_rank(from, to, was);
+
+			if (rank >= 0)
+				bitmap_set(&is_real, (uint32_t)rank);
+			else
+				e = err_set(
+					err, EINVAL,
+					"what rank %u of the run computes nobody does in a world of %u ranks",
+					was, to->size);
+		}
+	if (e == -EINVAL)
+		return e;
+	f = e == 0 ? open_memstream(&text, &size) : NULL;
+	for (uint32_t i = 0, n = 0; f && i < to->size; i++)
 		if (bitmap_test(&is_real, i))
 			fprintf(f, "%s%u", n++ ? "," : "", i);
-	if (fclose(f) != 0)
-		return -ENOMEM;
-	return config_set(c, CONFIG_REAL, SOURCE_FLAG, text);
+	if (!f || fclose(f) != 0 || config_set(c, CONFIG_REAL, SOURCE_FLAG, text) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	return 0;
 }
 
 int recorded_config(const struct recorded *r, struct config **ret, struct err *err)
@@ -121,8 +181,6 @@ int recorded_config(const struct recorded *r, struct config **ret, struct err *e
 	c->is_of_run = true;
 	snprintf(path, sizeof(path), "%s/config.yaml", r->run.dir);
 	e = config_file(c, path, err);
-	if (e == 0 && r->n_others && set_real(r, c) < 0)
-		e = err_set(err, ENOMEM, "out of memory");
 	if (e < 0)
 		config_free(c);
 	else
@@ -142,6 +200,25 @@ static void warn_of_layout(const struct record_header *was, const struct config 
 			    v->items[i].text, was->layout);
 }
 
+int recorded_finish(const struct recorded *r, struct config *c, struct err *err)
+{
+	const struct record *rec = r->graph.rec;
+	struct world from, to;
+	int e = world_of_record(&rec->header, &from, err);
+
+	if (e < 0 || (!from.n_layouts && rec == &r->run.rec))
+		return e < 0 ? e : config_finish(c, err);
+	/* those of the run may be outside the new world, which is known only then */
+	e = config_set(c, CONFIG_REAL, SOURCE_FLAG, "0");
+	e = e == 0 ? config_finish(c, err) : e;
+	if (e < 0)
+		return e;
+	world_of_config(c, &to);
+	e = world_check(&from, &to, err);
+	e = e == 0 ? set_real(rec, &from, &to, c, err) : e;
+	return e == 0 ? config_finish(c, err) : e;
+}
+
 /* What the run's own summary says of the machine; what the replay says of itself. */
 static void fill_report(const struct recorded *r, const struct config *c, struct retimed *ret)
 {
@@ -157,17 +234,7 @@ static void fill_report(const struct recorded *r, const struct config *c, struct
 	snprintf(rep->network, sizeof(rep->network), "%s", ret->told.network);
 	snprintf(rep->decided_by, sizeof(rep->decided_by), "%s", ret->told.decided_by);
 	warn_of_layout(&r->run.rec.header, c, rep);
-	if (ret->told.counts.n_total)
-		report_warn(
-			rep,
-			"assumed: %llu all-gathers and reduce-scatters of communicators of another "
-			"size have as many bytes in all as they had",
-			(unsigned long long)ret->told.counts.n_total);
-	if (ret->told.counts.n_kept)
-		report_warn(rep,
-			    "assumed: %llu all-reduces, broadcasts and reduces of communicators of "
-			    "another size have the bytes that they had",
-			    (unsigned long long)ret->told.counts.n_kept);
+	told_counts(&ret->told.counts, &r->sizes, rep);
 	if (ret->told.n_lost)
 		report_warn(
 			rep,
@@ -180,13 +247,21 @@ static void fill_report(const struct recorded *r, const struct config *c, struct
 static void tell_classes(const struct recorded *r, const struct config *c, struct report *rep)
 {
 	CLEANUP(freep) struct report_origin *from = calloc(r->n_others + 1, sizeof(*from));
+	CLEANUP(freep) uint32_t *was = calloc(c->n_real, sizeof(*was));
+	struct world then, now;
+	size_t n = 0;
 
-	if (!from)
+	if (!from || !was || world_of_record(&r->run.rec.header, &then, NULL) < 0)
 		return;
-	from[0] = (struct report_origin){r->run.dir, &r->run.rec};
+	world_of_config(c, &now);
+	for (size_t i = 0; i < c->n_real; i++)
+		was[i] = (uint32_t)world_rank(&now, &then, c->real[i]);
+	from[n++] = (struct report_origin){r->run.dir, &r->run.rec, was};
 	for (size_t i = 0; i < r->n_others; i++)
-		from[i + 1] = (struct report_origin){r->others[i].dir, &r->others[i].rec};
-	report_classes_of(rep, c, from, r->n_others ? r->n_others + 1 : 0);
+		if (world_of(r, &r->others[i].rec) == 0)
+			from[n++] =
+				(struct report_origin){r->others[i].dir, &r->others[i].rec, was};
+	report_classes_of(rep, c, from, n > 1 ? n : 0);
 }
 
 static void on_warn(void *ctx, const char *sentence)
@@ -208,6 +283,8 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .config = c,
 				  .dirs = dirs,
 				  .scale = scale,
+				  .sizes = &r->sizes,
+				  .declared = &r->declared,
 				  .sink = {on_warn, &warnings}};
 	int e = c->n_failures
 			? err_set(err, EINVAL,

@@ -4,29 +4,41 @@
 
 #include "config/config.h"
 #include "nbox/report/load.h"
+#include "replay/counts.h"
 #include "replay/merge.h"
 #include "replay/replay.h"
+
+#define RECORDED_WORLDS_MAX 16
 
 /* Loaded once. Several processes may play it at the same time, each forked from the one that loaded
  * it. */
 struct recorded {
 	struct loaded_run run;
-	struct loaded_run *others; /* owned; of the same job, with other real ranks */
+	struct loaded_run *others; /* owned; of the same job, with other real ranks or nodes */
 	size_t n_others;
-	struct record merged; /* of all, where there are others */
+	struct record merged[RECORDED_WORLDS_MAX];      /* of all runs of a world, where it has
+							   several */
+	const struct record *recs[RECORDED_WORLDS_MAX]; /* of each world; the run's first */
+	size_t n_worlds;
+	struct sizes sizes;
+	struct counts_declared declared; /* the caller's to fill */
 	struct rows_graph graph;
 	char models[PATH_MAX];
 };
 
 /* @word: as run_load() has it. Return: 0; negative errno with the sentence. */
 int recorded_load(const char *word, struct recorded *ret, struct err *err);
-/* The same of @n runs of one job, each with other real ranks (replay/merge.h). The first one's
- * options count. */
+/* The same of @n runs of one job: those of the first one's world, each with other real ranks, are
+ * played together (replay/merge.h); those of other worlds say how counts change (replay/sizes.h).
+ * The first one's options count. */
 int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err);
 void recorded_deinit(struct recorded *r);
-/* The run's own options, where @ret takes flags in their place before config_finish(). Return: as
+/* The run's own options, where @ret takes flags in their place before recorded_finish(). Return: as
  * above. */
 int recorded_config(const struct recorded *r, struct config **ret, struct err *err);
+/* config_finish(). With a layout, the real ranks become those that compute in the new world what
+ * they did. Return: as above. */
+int recorded_finish(const struct recorded *r, struct config *c, struct err *err);
 
 struct retimed {
 	struct record rec; /* its lists lie in the run's */

@@ -19,6 +19,8 @@ void sweep_command_deinit(struct sweep_command *a)
 {
 	grid_deinit(&a->sweep.grid);
 	values_deinit(&a->words);
+	values_deinit(&a->with);
+	values_deinit(&a->sweep.beyond);
 	if (a->sweep.run)
 		recorded_deinit(&a->run);
 }
@@ -58,6 +60,14 @@ int sweep_command_take(struct sweep_command *a, const struct option_word *w, str
 	case FLAG_SWEEP_KEEP:
 		a->sweep.keeps_records = true;
 		break;
+	case FLAG_WITH:
+		r = values_add(&a->with, w->value);
+		break;
+	case FLAG_COUNTS:
+		r = counts_declare(w->value, &a->declared, err);
+		if (r < 0)
+			return err_prefix(err, r, "%s", w->name);
+		break;
 	case FLAG_SWEEP_LIST:
 		r = grid_take_file(&a->sweep.grid, w->value, err);
 		break;
@@ -68,7 +78,9 @@ int sweep_command_take(struct sweep_command *a, const struct option_word *w, str
 		return r;
 	if (asprintf(&word, "%s%s%s", w->name, w->value ? "=" : "", w->value ? w->value : "") < 0)
 		return -ENOMEM;
-	return values_add(&a->words, word);
+	if (w->id == FLAG_WITH || w->id == FLAG_COUNTS)
+		r = values_add(&a->sweep.beyond, word);
+	return r == 0 ? values_add(&a->words, word) : r;
 }
 
 int sweep_command_parse(struct sweep_command *a, enum command command, int argc, char **argv,
@@ -99,6 +111,9 @@ int sweep_command_check(const struct sweep_command *a, struct err *err)
 			err, EINVAL,
 			"--live and -j %u: jobs that share a machine would slow each other; they run one after the other",
 			a->n_jobs);
+	if (a->is_live && a->sweep.beyond.n)
+		return err_set(err, EINVAL, "--live and %s: a run has its own counts",
+			       a->sweep.beyond.list[0]);
 	if (a->sweep.grid.n_axes == 0)
 		return err_set(
 			err, EINVAL,
@@ -106,12 +121,27 @@ int sweep_command_check(const struct sweep_command *a, struct err *err)
 	return 0;
 }
 
+static int load(struct sweep_command *a, struct err *err)
+{
+	CLEANUP(freep) const char **runs = calloc(a->with.n + 1, sizeof(*runs));
+	int r;
+
+	if (!runs)
+		return -ENOMEM;
+	runs[0] = a->sweep.word;
+	for (size_t i = 0; i < a->with.n; i++)
+		runs[i + 1] = a->with.list[i];
+	r = recorded_load_all(runs, a->with.n + 1, &a->run, err);
+	a->run.declared = a->declared;
+	return r;
+}
+
 int sweep_command_load(struct sweep_command *a, struct err *err)
 {
 	struct sweep *s = &a->sweep;
 	struct err first = {""};
 	struct values words = {.list = NULL};
-	int r = recorded_load(s->word, &a->run, err);
+	int r = load(a, err);
 
 	if (r < 0)
 		return r;

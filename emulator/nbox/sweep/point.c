@@ -71,7 +71,7 @@ int point_config(const struct sweep *s, size_t point, struct config **ret, struc
 
 	if (r < 0)
 		return r;
-	r = config_finish(c, err);
+	r = recorded_finish(s->run, c, err);
 	if (r < 0)
 		config_free(c);
 	else
@@ -90,6 +90,8 @@ int point_command(const struct sweep *s, size_t point, struct values *ret, struc
 		return live_command(s->run_dir, &s->grid, point, dir, ret, err);
 	r = values_add(ret, "retime");
 	r = r == 0 ? values_add(ret, s->word) : r;
+	for (size_t i = 0; i < s->beyond.n && r == 0; i++)
+		r = values_add(ret, s->beyond.list[i]);
 	r = r == 0 ? grid_words(&s->grid, point, ret, err) : r;
 	r = r == 0 ? values_add(ret, "--out") : r;
 	return r == 0 ? values_add(ret, dir) : r;
@@ -184,12 +186,24 @@ static bool read_text(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* The folder's command.txt has these words, and is younger than the run's record. */
-static bool is_of(const char *dir, const struct values *command, const char *run_dir)
+static bool is_younger(const struct stat *made, const char *run_dir)
+{
+	char path[PATH_MAX + 32];
+	struct stat record;
+
+	if (stat(file_of(run_dir, "record.nbox", path), &record) < 0)
+		return false;
+	return made->st_mtim.tv_sec != record.st_mtim.tv_sec
+		       ? made->st_mtim.tv_sec > record.st_mtim.tv_sec
+		       : made->st_mtim.tv_nsec >= record.st_mtim.tv_nsec;
+}
+
+/* The folder's command.txt has these words, and is younger than the records of all runs. */
+static bool is_of(const char *dir, const struct values *command, const struct sweep *s)
 {
 	CLEANUP(freep) char *text = NULL;
 	char path[PATH_MAX + 32];
-	struct stat made, record;
+	struct stat made;
 	const char *at;
 	size_t n;
 
@@ -203,11 +217,10 @@ static bool is_of(const char *dir, const struct values *command, const char *run
 			return false;
 		at += n + 1;
 	}
-	if (*at || stat(file_of(run_dir, "record.nbox", path), &record) < 0)
-		return false;
-	return made.st_mtim.tv_sec != record.st_mtim.tv_sec
-		       ? made.st_mtim.tv_sec > record.st_mtim.tv_sec
-		       : made.st_mtim.tv_nsec >= record.st_mtim.tv_nsec;
+	for (size_t i = 0; s->run && i < s->run->n_others; i++)
+		if (!is_younger(&made, s->run->others[i].dir))
+			return false;
+	return !*at && is_younger(&made, s->run_dir);
 }
 
 static double number_of(json_t *o, const char *key)
@@ -263,7 +276,7 @@ int point_read(const struct sweep *s, size_t point, struct point_result *ret)
 	int r = point_command(s, point, &command, NULL);
 
 	point_read_dir(point_dir(s, point, dir), ret);
-	if (ret->state == POINT_DONE && (r < 0 || !is_of(dir, &command, s->run_dir)))
+	if (ret->state == POINT_DONE && (r < 0 || !is_of(dir, &command, s)))
 		*ret = (struct point_result){.state = POINT_NONE};
 	if (s->extra && access(file_of(dir, s->extra->name, path), F_OK) < 0 &&
 	    ret->state == POINT_DONE)

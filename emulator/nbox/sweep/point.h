@@ -22,6 +22,7 @@ struct sweep {
 	const char *word;           /* the run, as the user named it */
 	const struct recorded *run; /* NULL: its points are run, not re-timed */
 	const char *run_dir;
+	struct values beyond; /* what was given beside the run: "--with=RUN2", "--counts=..." */
 	struct grid grid;
 	const char *dir; /* results: a folder a point below points/ */
 	bool keeps_records;

@@ -209,11 +209,14 @@ static int find_late(const struct look *l, struct why *w)
 static int play(struct look *l, const struct why_config *from, struct why *w, struct err *err)
 {
 	const char *const dirs[] = {l->r->models, NULL};
-	struct replay in = {.graph = &l->r->graph, .dirs = dirs};
+	struct replay in = {.graph = &l->r->graph,
+			    .dirs = dirs,
+			    .sizes = &l->r->sizes,
+			    .declared = &l->r->declared};
 	int r = from->make(from->ctx, &l->config, err);
 
 	if (r == 0)
-		r = config_finish(l->config, err);
+		r = recorded_finish(l->r, l->config, err);
 	if (r == 0 && l->config->n_failures)
 		r = err_set(err, EINVAL, "%s: a rank that fails is not re-timed",
 			    l->config->failures[0].text);

@@ -61,7 +61,12 @@ static void play(struct played *p, const struct config *c, const struct ideal *i
 {
 	struct why_won *won = &p->w->won[p->w->n_won++];
 	const char *const dirs[] = {p->r->models, NULL};
-	const struct replay in = {.graph = &p->r->graph, .config = c, .dirs = dirs, .ideal = ideal};
+	const struct replay in = {.graph = &p->r->graph,
+				  .config = c,
+				  .dirs = dirs,
+				  .sizes = &p->r->sizes,
+				  .declared = &p->r->declared,
+				  .ideal = ideal};
 	struct replay_told told = {.n_lost = 0};
 	struct record rec = {.n_ops = 0};
 	struct err err = {""};
@@ -87,7 +92,7 @@ static int play_fast_links(struct played *p, struct err *err)
 	int r = p->from->make(p->from->ctx, &c, err);
 
 	if (r == 0)
-		r = config_finish(c, err);
+		r = recorded_finish(p->r, c, err);
 	if (r == 0) {
 		c->topology.inter.bytes_per_ns *= 2;
 		for (uint32_t i = 0; c->fabric && i < c->fabric->n_classes; i++)
@@ -116,7 +121,7 @@ static int leave_out(struct played *p, size_t skip, struct err *err)
 	if (r == 0 && v->n_items == 1)
 		r = config_set(c, CONFIG_WHAT_IF, SOURCE_FLAG, "none");
 	if (r == 0)
-		r = config_finish(c, err);
+		r = recorded_finish(p->r, c, err);
 	if (r == 0)
 		play(p, c, NULL);
 	config_free(c);

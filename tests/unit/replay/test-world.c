@@ -1,15 +1,12 @@
-/* Communicators and counts in a world of another size. */
+/* Communicators and ranks in a world of another size. */
 #include <errno.h>
 #include <string.h>
 
 #include "cmocka-all.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "replay/counts.h"
 #include "replay/world.h"
-#include "schedule/coll.h"
 
 static const struct record_header from = {.world_size = 16, .n_nodes = 4, .gpus_per_node = 4};
 static const struct record_member rank_0 = {0, 0};
@@ -46,7 +43,12 @@ static void expect(const struct record_comm *c, const char *layout, uint32_t n_r
 	struct config *config = to("8", layout);
 	struct members m = {.source = MEMBERS_WORLD};
 	struct err err = {""};
-	int r = world_members(c, &from, config, &m, &err);
+	struct world was, is;
+	int r;
+
+	assert_int_equal(world_of_record(&from, &was, &err), 0);
+	world_of_config(config, &is);
+	r = world_members(c, &was, &is, &m, &err);
 
 	assert_int_equal(r, n_ranks ? 0 : -EINVAL);
 	if (n_ranks) {
@@ -85,10 +87,13 @@ static void expect_layout(const char *was, const char *is, const char *why)
 {
 	struct record_header h = from;
 	struct config *config = to("8", is);
+	struct world from_world, to_world;
 	struct err err = {""};
 
 	snprintf(h.layout, sizeof(h.layout), "%s", was);
-	assert_int_equal(world_check_layouts(&h, config, &err), why ? -EINVAL : 0);
+	assert_int_equal(world_of_record(&h, &from_world, &err), 0);
+	world_of_config(config, &to_world);
+	assert_int_equal(world_check(&from_world, &to_world, &err), why ? -EINVAL : 0);
 	if (why)
 		assert_non_null(strstr(err.text, why));
 	config_free(config);
@@ -106,36 +111,31 @@ static void test_layouts(void **state)
 	expect_layout("", "tp=2,dp=16", "had 0, not 1");
 }
 
-static int counted(uint32_t kind, uint64_t count, uint32_t before, uint32_t after, uint64_t *ret)
+static struct world laid_out(uint32_t size, const char *layout)
 {
-	struct record_comm c = {.number = 1, .n_ranks = before};
-	struct record_op op = {.kind = kind, .count = count, .of = &c, .comm = 1};
-	struct record rec = {.comms = &c, .n_comms = 1, .ops = &op, .n_ops = 1};
-	struct counts_told told;
+	struct world w = {.size = size, .n_nodes = size};
 	struct err err = {""};
-	uint64_t *counts = NULL;
-	int r = counts_make(&rec, &after, &counts, &told, &err);
 
-	if (r == 0)
-		*ret = counts[0];
-	free(counts);
-	return r;
+	if (layout) {
+		assert_int_equal(layout_parse(layout, size, &w.layouts[0], &err), 0);
+		w.n_layouts = 1;
+	}
+	return w;
 }
 
-static void test_counts(void **state)
+/* A rank stays what it is by its coordinates; without a layout, by its number. */
+static void test_ranks(void **state)
 {
-	uint64_t n;
+	struct world few = laid_out(4, "dp=2,pp=2"), many = laid_out(8, "dp=4,pp=2"),
+		     bare = laid_out(4, NULL), wide = laid_out(8, NULL);
 
 	(void)state;
-	assert_int_equal(counted(COLL_ALLREDUCE, 1000, 4, 16, &n), 0);
-	assert_int_equal(n, 1000);
-	assert_int_equal(counted(COLL_ALLGATHER, 1000, 4, 16, &n), 0);
-	assert_int_equal(n, 250);
-	assert_int_equal(counted(COLL_REDUCESCATTER, 1001, 4, 16, &n), 0);
-	assert_int_equal(n, 251); /* what does not divide is filled up */
-	assert_int_equal(counted(COLL_ALLTOALL, 1000, 4, 16, &n), -EINVAL);
-	assert_int_equal(counted(COLL_ALLTOALL, 1000, 4, 4, &n), 0);
-	assert_int_equal(n, 1000);
+	assert_int_equal(world_rank(&few, &many, 1), 1);
+	assert_int_equal(world_rank(&few, &many, 2), 4);
+	assert_int_equal(world_rank(&many, &few, 4), 2);
+	assert_int_equal(world_rank(&many, &few, 7), -1);
+	assert_int_equal(world_rank(&bare, &wide, 3), 3);
+	assert_int_equal(world_rank(&wide, &bare, 5), -1);
 }
 
 int main(void)
@@ -143,7 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_members),
 		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

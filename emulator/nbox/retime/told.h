@@ -1,0 +1,8 @@
+/* What a re-timed run says of its counts. */
+#pragma once
+
+#include "nbox/report/report.h"
+#include "replay/counts.h"
+
+/* Into the summary: what was fitted or declared; as warnings: what was assumed or extrapolated. */
+void told_counts(const struct counts_told *told, const struct sizes *sizes, struct report *ret);

@@ -1,0 +1,243 @@
+/* Counts of ops in a world of another size: from one record, from several, declared. */
+#include <errno.h>
+#include <string.h>
+
+#include "cmocka-all.h"
+
+#include "replay/counts.h"
+
+#define OPS_MAX 8
+
+/* A run of rank 0 alone, with ops in the communicator of all. */
+struct run {
+	struct record_member real;
+	struct record_comm comms[2];
+	struct record_op ops[OPS_MAX];
+	struct record_call calls[OPS_MAX][16];
+	struct record rec;
+};
+
+static struct run *run_of(struct run *r, uint32_t n_ranks)
+{
+	*r = (struct run){
+		.rec = {.header = {.world_size = n_ranks, .n_nodes = n_ranks, .gpus_per_node = 1}}};
+	for (int i = 0; i < 2; i++)
+		r->comms[i] = (struct record_comm){.number = 1 + (uint32_t)i,
+						   .n_ranks = n_ranks,
+						   .stride = 1,
+						   .n_real = 1,
+						   .real = &r->real};
+	r->rec.comms = r->comms;
+	r->rec.n_comms = 2;
+	r->rec.ops = r->ops;
+	return r;
+}
+
+static struct record_op *add(struct run *r, uint32_t comm, uint32_t kind, uint64_t count)
+{
+	struct record_op *op = &r->ops[r->rec.n_ops];
+
+	assert_true(r->rec.n_ops < OPS_MAX);
+	*op = (struct record_op){.kind = kind,
+				 .count = count,
+				 .seq = r->rec.n_ops++,
+				 .dtype = COLL_FLOAT32,
+				 .comm = comm,
+				 .of = &r->comms[comm - 1]};
+	return op;
+}
+
+/* Sends and receives of @bytes to and from all. */
+static void add_all_to_all(struct run *r, uint32_t comm, uint64_t bytes)
+{
+	struct record_op *op = add(r, comm, COLL_SENDRECV, 0);
+	struct record_call *calls = r->calls[op - r->ops];
+
+	for (uint32_t i = 0; i < r->rec.header.world_size; i++) {
+		calls[op->n_calls++] = (struct record_call){i, 1, bytes};
+		calls[op->n_calls++] = (struct record_call){i, 0, bytes};
+	}
+	op->calls = calls;
+}
+
+/* The ops of @r, and of @other if it is there, with @n_ranks. Return: as counts_change(). */
+static int change(const struct run *r, const struct run *other, const char *declared,
+		  uint32_t n_ranks, struct record *ret, struct counts_told *told, struct err *err)
+{
+	const struct record *const others[] = {other ? &other->rec : NULL};
+	const struct membership maps[] = {{n_ranks, 0, 1, NULL}, {n_ranks, 0, 1, NULL}};
+	static struct record_op ops[OPS_MAX];
+	struct counts_declared words = {.law = {0}};
+	struct world from, to = {.size = n_ranks, .n_nodes = n_ranks};
+	struct sizes sizes = {.n = 0};
+	struct counts_ask ask = {.rec = &r->rec,
+				 .from = &from,
+				 .to = &to,
+				 .maps = maps,
+				 .sizes = &sizes,
+				 .declared = &words};
+	int e = world_of_record(&r->rec.header, &from, err);
+
+	memcpy(ops, r->ops, sizeof(ops));
+	*ret = (struct record){.ops = ops, .n_ops = r->rec.n_ops};
+	if (e == 0 && declared)
+		e = counts_declare(declared, &words, err);
+	if (e == 0)
+		e = sizes_match(&r->rec, others, other != NULL, &sizes, err);
+	if (e == 0)
+		e = counts_change(&ask, ret, told, err);
+	sizes_deinit(&sizes);
+	return e;
+}
+
+static void drop(struct record *r)
+{
+	r->ops = NULL; /* the test's */
+	record_deinit(r);
+}
+
+static void expect(const struct run *r, const struct run *other, const char *declared,
+		   uint32_t n_ranks, uint64_t count, enum counts_how how, enum law_kind law)
+{
+	struct counts_told told;
+	struct record out;
+	struct err err = {""};
+
+	assert_int_equal(change(r, other, declared, n_ranks, &out, &told, &err), 0);
+	if (r->ops[0].kind == COLL_SENDRECV) {
+		assert_int_equal(out.ops[0].n_calls, 2 * n_ranks);
+		for (uint32_t i = 0; i < out.ops[0].n_calls; i++)
+			assert_int_equal(out.ops[0].calls[i].bytes, count);
+		assert_int_equal(told.n[how][COLL_ALLTOALL][law], 1);
+	} else {
+		assert_int_equal(out.ops[0].count, count);
+		assert_int_equal(told.n[how][r->ops[0].kind][law], 1);
+	}
+	drop(&out);
+}
+
+static void refuse(const struct run *r, const struct run *other, const char *declared,
+		   uint32_t n_ranks, const char *why)
+{
+	struct counts_told told;
+	struct record out;
+	struct err err = {""};
+
+	assert_int_equal(change(r, other, declared, n_ranks, &out, &told, &err), -EINVAL);
+	if (!strstr(err.text, why))
+		fail_msg("%s", err.text);
+	drop(&out);
+}
+
+static void test_one(void **state)
+{
+	struct run r;
+
+	(void)state;
+	add(run_of(&r, 4), 1, COLL_ALLREDUCE, 1000);
+	expect(&r, NULL, NULL, 16, 1000, COUNTS_ASSUMED, LAW_KEEP);
+	add(run_of(&r, 4), 1, COLL_ALLGATHER, 1000);
+	expect(&r, NULL, NULL, 16, 250, COUNTS_ASSUMED, LAW_TOTAL);
+	add(run_of(&r, 4), 1, COLL_REDUCESCATTER, 1001);
+	expect(&r, NULL, NULL, 16, 251, COUNTS_ASSUMED, LAW_TOTAL);
+	add(run_of(&r, 4), 1, COLL_ALLTOALL, 1000);
+	refuse(&r, NULL, NULL, 16, "--counts AllToAll=total");
+	expect(&r, NULL, "AllToAll=total", 16, 250, COUNTS_DECLARED, LAW_TOTAL);
+	expect(&r, NULL, "alltoall=keep", 16, 1000, COUNTS_DECLARED, LAW_KEEP);
+	add_all_to_all(run_of(&r, 4), 1, 1000);
+	refuse(&r, NULL, NULL, 8, "--counts AllToAll=total");
+	expect(&r, NULL, "alltoall=total", 8, 500, COUNTS_DECLARED, LAW_TOTAL);
+	/* whole elements */
+	expect(&r, NULL, "alltoall=total", 3, 1336, COUNTS_DECLARED, LAW_TOTAL);
+	r.calls[0][2].bytes = r.calls[0][3].bytes = 1004;
+	refuse(&r, NULL, NULL, 8, "to some ranks goes more");
+}
+
+static void test_two(void **state)
+{
+	struct run few, many;
+
+	(void)state;
+	add(run_of(&few, 2), 1, COLL_ALLTOALL, 1000);
+	add(run_of(&many, 4), 1, COLL_ALLTOALL, 500);
+	expect(&many, &few, NULL, 16, 125, COUNTS_FITTED, LAW_TOTAL);
+	expect(&many, &few, "alltoall=keep", 16, 500, COUNTS_DECLARED, LAW_KEEP);
+	many.ops[0].count = 600; /* 200 + 1600 / n */
+	expect(&many, &few, NULL, 16, 300, COUNTS_BEYOND, LAW_FALL);
+	expect(&many, &few, NULL, 3, 734, COUNTS_FITTED, LAW_FALL);
+	many.ops[0].count = 2000;
+	expect(&few, &many, NULL, 16, 8000, COUNTS_FITTED, LAW_GROW);
+	/* 250 floats of each rank, filled up */
+	add_all_to_all(run_of(&few, 2), 1, 500);
+	add_all_to_all(run_of(&many, 4), 1, 252);
+	expect(&few, &many, NULL, 8, 128, COUNTS_FITTED, LAW_TOTAL);
+	expect(&many, &few, NULL, 8, 128, COUNTS_FITTED, LAW_TOTAL);
+}
+
+/* What a rank does in which communicator. */
+static void test_matching(void **state)
+{
+	struct run a, b;
+
+	(void)state;
+	/* communicators in another order */
+	add(run_of(&a, 4), 1, COLL_ALLREDUCE, 10);
+	add(&a, 2, COLL_ALLTOALL, 20);
+	add(run_of(&b, 2), 2, COLL_ALLREDUCE, 10);
+	add(&b, 1, COLL_ALLTOALL, 40);
+	expect(&a, &b, NULL, 8, 10, COUNTS_FITTED, LAW_KEEP);
+	/* one that is only in the first: what its record alone says */
+	b.rec.n_ops = 1;
+	b.ops[0].comm = 1;
+	b.ops[0].of = &b.comms[0];
+	refuse(&a, &b, NULL, 8, "--counts AllToAll=total");
+	expect(&a, &b, "alltoall=total", 8, 10, COUNTS_FITTED, LAW_KEEP);
+	refuse(&b, &a, NULL, 8, "re-time the former, --with the latter");
+	/* another job */
+	b.ops[0].kind = COLL_BROADCAST;
+	a.rec.n_ops = 1;
+	refuse(&a, &b, NULL, 8,
+	       "op 1 in communicator 1 is AllReduce in the one, and in communicator 1 Broadcast");
+	b.ops[0].kind = COLL_ALLREDUCE;
+	add(&b, 1, COLL_ALLREDUCE, 10);
+	refuse(&a, &b, NULL, 8, "op 2 in communicator 1 is missing");
+	/* two that are alike */
+	b.rec.n_ops = 1;
+	add(&a, 2, COLL_ALLREDUCE, 10);
+	refuse(&a, &b, NULL, 8, "which is which");
+	/* another rank */
+	a.rec.n_ops = 1;
+	b.ops[0].world_rank = 1;
+	refuse(&a, &b, NULL, 8, "record that with the same ranks");
+}
+
+static void test_declared(void **state)
+{
+	struct counts_declared d = {.law = {0}};
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(counts_declare("alltoall=total,sendrecv=keep", &d, &err), 0);
+	assert_int_equal(d.law[COLL_ALLTOALL], LAW_TOTAL);
+	assert_int_equal(d.law[COLL_SENDRECV], LAW_KEEP);
+	assert_int_equal(counts_declare("alltoall=grow", &d, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "twice"));
+	assert_int_equal(counts_declare("alltoal=total", &d, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "did you mean 'alltoall'?"));
+	assert_int_equal(counts_declare("gather=totl", &d, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "did you mean 'total'?"));
+	assert_int_equal(counts_declare("gather", &d, &err), -EINVAL);
+	assert_int_equal(counts_declare("", &d, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one),
+		cmocka_unit_test(test_two),
+		cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_declared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
