@@ -106,7 +106,7 @@ void run_on_released(struct post *post)
 	post->told_ns = post->earliest_ns = post->end_ns;
 	if (post->end_ns > op->moved_ns || post == op->posts)
 		op->moved_ns = post->end_ns;
-	op->warn_ns = op->moved_ns + WARN_NS;
+	op->warn_ns = op->moved_ns; /* then op_tick() knows better */
 	wire_hdr_init(&h, WIRE_RELEASE, sizeof(m));
 	h.comm = op->comm->number;
 	h.seq = op->key.seq;

@@ -206,6 +206,7 @@ bool op_is_owed(const struct comm *c, size_t i, char *buf, size_t size)
 static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 {
 	uint64_t end_ns = op->moved_ns + op->comm->ops->config->timeout_ns, due_ns;
+	uint64_t first_ns = op->moved_ns + WARN_NS;
 	char text[900];
 
 	if (op->p2p && op->posts[0].is_done) /* the op that keeps this one open comes first */
@@ -213,8 +214,9 @@ static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 
 	if (now_ns < op->warn_ns)
 		return op->warn_ns;
-	if (now_ns < op->moved_ns + WARN_NS)
-		return op->warn_ns = op->moved_ns + WARN_NS;
+	first_ns = first_ns < end_ns ? first_ns : end_ns;
+	if (now_ns < first_ns)
+		return op->warn_ns = first_ns;
 	if (now_ns >= end_ns) {
 		describe(op, now_ns, text, sizeof(text));
 		comm_abort(op->comm, NULL, ETIMEDOUT, "%.400s; that is the timeout", text);

@@ -326,7 +326,7 @@ static void shrinks_to_other_members_do_not_wait_for_each_other(void **state)
 /* Waiting is named after 5 s and ends at the timeout. */
 static void waiting_is_named_after_5_s_and_ends_at_the_timeout(void **state)
 {
-	const char *const more[] = {"--timeout", "7s", NULL};
+	const char *const more[] = {"--timeout", "5500ms", NULL};
 	struct daemon d;
 
 	(void)state;

@@ -400,7 +400,7 @@ static void waiting_is_named_after_5_s_and_ends_at_the_timeout(void **state)
 	struct daemon d;
 
 	(void)state;
-	start(&d, "none", "7s");
+	start(&d, "none", "5500ms");
 	POST(1, to(2, 100), from(3, 4096), from(2, 9), to(12, 5));
 	POST(2, from(1, 100));
 	over(2);
