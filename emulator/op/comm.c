@@ -27,12 +27,13 @@ int comm_init(struct comm *c, struct ops *ops, struct members *members,
 		bitmap_set(&c->is_real, real[c->n_real].rank);
 	}
 	c->ranks_per_node = members_per_node(&members->map, t);
-	r = templates_init(&c->templates, &members->map, t->gpus_per_node, ops->config->classes.of,
-			   ranks, c->n_real);
-	if (r < 0)
-		goto out;
 	c->members = *members;
-	*members = (struct members){0};
+	r = templates_init(&c->templates, &c->members.map, t->gpus_per_node,
+			   ops->config->classes.of, ranks, c->n_real);
+	if (r == 0)
+		*members = (struct members){0};
+	else
+		c->members = (struct members){0};
 out:
 	free(ranks);
 	if (r < 0)
