@@ -113,13 +113,13 @@ def free_port():
                 pass
 
 
-def emulate(nodes, local, program, args=(), flags=(), nbox=(), timeout=300, env=None):
+def emulate(nodes, local, program, args=(), flags=(), nbox=(), timeout=300, env=None, look=None):
     """One real node of `local` ranks, of `nodes` nodes."""
-    return under_nbox(nodes, torchrun(local, program, args, flags), nbox, timeout, env)
+    return under_nbox(nodes, torchrun(local, program, args, flags), nbox, timeout, env, look)
 
 
-def under_nbox(nodes, job, nbox=(), timeout=300, env=None):
-    """Any command, as one node of `nodes`."""
+def under_nbox(nodes, job, nbox=(), timeout=300, env=None, look=None):
+    """Any command, as one node of `nodes`. `look` is called with the folder of the results."""
     with tempfile.TemporaryDirectory(prefix="nbox-torch-") as d:
         out, summary = os.path.join(d, "out"), os.path.join(d, "summary.json")
         command = [NBOX, "run", "--nodes", str(nodes), "--out", out, "--json", summary, *nbox, "--", *job]
@@ -128,6 +128,8 @@ def under_nbox(nodes, job, nbox=(), timeout=300, env=None):
             result.summary = json.load(f)
         text = subprocess.run([NBOX, "report", "--csv", out], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
         result.rows = list(csv.DictReader(io.StringIO(text)))
+        if look:
+            look(out)
     return result
 
 

@@ -1,7 +1,12 @@
 """Training scripts that know nothing of nbox, as ranks 0 and 1 of 512. Kernels do nothing here: what counts is that they run, and what they send."""
+import os
 import re
+import subprocess
+import sys
 
-from harness import emulate, expect, main
+from harness import NBOX, emulate, expect, main
+
+KNEE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "func", "nbox", "knee.py")
 
 TINY_GPT = ["--layers", 2, "--width", 32, "--heads", 2, "--length", 16, "--batch", 2, "--steps", 3, "--warmup", 2]
 MODEL = ["--model", "ring:bw=100Gbps,alpha=5us"]
@@ -33,6 +38,17 @@ def mingpt_runs_under_ddp():
     expect(r.summary["modelled_ms"] is not None, "no iterations were found")
 
 
+def knee_is_right(out):
+    p = subprocess.run([sys.executable, "-IS", KNEE, NBOX, out], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
+    expect(p.returncode == 0, p.stdout)
+    print("      " + p.stdout.strip())
+
+
+def why_finds_the_knee_of_a_delay_under_ddp():
+    """Three buckets behind the backward pass of kernels of 200 us; by the record, so at any speed of this machine"""
+    emulate(64, 1, "mingpt.py", ["--steps", 6, "--warmup", 1, "--quiet"], nbox=MODEL, env={"NBOX_HOST_KERNEL_TIME": "200us"}, look=knee_is_right)
+
+
 def mingpt_runs_under_fsdp():
     """The same under FSDP 1 and 2: all-gathers and reduce-scatters"""
     for version in ("fsdp1", "fsdp2"):
@@ -61,4 +77,4 @@ def bert_runs_as_a_cuda_graph():
     expect(any(int(x["flags"]) & 2 for x in r.rows), "no op of the record is marked as replayed")
 
 
-main(the_ddp_tutorial_runs, mingpt_runs_under_ddp, mingpt_runs_under_fsdp, dlrm_runs, resnet_runs, bert_runs_as_a_cuda_graph)
+main(the_ddp_tutorial_runs, mingpt_runs_under_ddp, why_finds_the_knee_of_a_delay_under_ddp, mingpt_runs_under_fsdp, dlrm_runs, resnet_runs, bert_runs_as_a_cuda_graph)

@@ -12,6 +12,7 @@
 #define HALVES 24         /* of an iteration of a second: 60 ns */
 #define THIRDS 40         /* as near */
 #define NEARLY (1 + 1e-3) /* as long */
+#define MORE 1.01         /* than half, where the slope is half of it for long */
 
 struct late {
 	const struct why *w;
@@ -83,7 +84,7 @@ static double free_ns(const struct curve *v, const struct why_slack *s, double h
  * end: it turns upwards only, so that there its slope passes this half. */
 static double knee_ns(const struct curve *v, const struct why_slack *s, double high)
 {
-	double half = (added(v, s, 2 * high) - added(v, s, high)) / high / 2, low = 0;
+	double half = MORE * (added(v, s, 2 * high) - added(v, s, high)) / high / 2, low = 0;
 
 	for (int i = 0; i < THIRDS; i++) {
 		double a = low + (high - low) / 3, b = high - (high - low) / 3;

@@ -68,6 +68,9 @@ P
 holds "faster NICs help a slow network" <<'P'
 assert {x["if"]: x["won_ms"] for x in why("ddp", "--inter-bandwidth", "100MB/s")["retimed"]}["each NIC is twice as fast"] > 0
 P
+exits 0 "a run of a trainer that computes" timeout 100 "$NBOX" run --quiet --gpus-per-node 1 --nodes 8 --model ring --out trainer -- \
+	"$BUILD/tests/apps/trainer" --steps 8 --batch 64
+check "the knee of its all-reduces is where re-timed delays turn" python3 -IS "$(dirname "$test")/knee.py" "$NBOX" trainer
 exits 2 "an unknown run is refused" "$NBOX" why no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" why ddp --nodez 8
 says "--nodes" "with a suggestion"
