@@ -9,6 +9,7 @@ LABS = {
     "slow cable": ["--hosts", "4", "--link", "400Mbps", "--slow-link", "3=200Mbps"],
     "latency": ["--hosts", "4", "--link", "400Mbps", "--delay", "1ms"],
     "many": ["--hosts", "32", "--link", "200Mbps"],
+    "sixteen": ["--hosts", "16", "--link", "100Mbps"],  # slow enough that two processors have time left
     "leaves": ["--hosts", "8", "--link", "200Mbps", "--leaf", "4", "--uplink", "200Mbps"],
     "wide uplinks": ["--hosts", "8", "--link", "200Mbps", "--leaf", "4", "--uplink", "400Mbps"],
     "one cable": ["--hosts", "4", "--gpus", "2", "--link", "400Mbps"],
@@ -136,9 +137,9 @@ ROWS = [
     Row("many", "ddp tree 8 hosts", "cluster", hosts=8, tree=True),  # deep enough that children share ports on two levels
     Row("many", "ddp tree 8 hosts, long chunks", "long", hosts=8, tree=True, chunk_mib=8, iterations=3),
     Row("many", "fsdp 8 hosts", "cluster-fsdp", hosts=8, recorded=FROM_TWO),
-    Row("many", "ddp 16 hosts", "cluster", hosts=16, recorded=FROM_TWO),
+    Row("sixteen", "ddp 16 hosts", "cluster-16", hosts=16, recorded=FROM_TWO, iterations=5),
     Row("many", "hsdp 16 hosts", "cluster-hsdp", hosts=16),
-    slow("many", "straggler 1.5, 16 hosts", "cluster", [9], 1.5, hosts=16, base="ddp 16 hosts", recorded=FROM_TWO),
+    slow("sixteen", "straggler 1.5, 16 hosts", "cluster-16", [9], 1.5, hosts=16, base="ddp 16 hosts", recorded=FROM_TWO, iterations=5),
     Row("many", "ddp 32 hosts", "cluster-32", hosts=32),
     Row("leaves", "ring across leaves", "cluster", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),
     Row("leaves", "oversubscription", "moe", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),
