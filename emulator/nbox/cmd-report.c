@@ -12,6 +12,7 @@
 #include "nbox/commands.h"
 #include "nbox/export/forms.h"
 #include "nbox/page/page.h"
+#include "nbox/report/classes.h"
 #include "nbox/report/csv.h"
 #include "nbox/report/expect.h"
 #include "nbox/report/live-run.h"
@@ -180,6 +181,8 @@ static int print_summary(const struct loaded_run *run, const struct args *a, boo
 	snprintf(path, sizeof(path), "%s/summary.json", run->dir);
 	if (r == 0 && run->dir[0])
 		report_recall(&rep, path);
+	if (r == 0 && run->dir[0] && !rep.n_classes && !rep.is_empty)
+		report_classes_of_folder(&rep, run->dir);
 	if (r == 0)
 		report_expect(&rep, a->expects, a->n_expects, expect_text, a, -1);
 	*ret_met = r == 0 && report_is_met(&rep);

@@ -13,6 +13,7 @@
 #include "fabric/link-number.h"
 #include "nbox/draw/lanes.h"
 #include "nbox/page/run-iterations.h"
+#include "nbox/report/classes.h"
 #include "nbox/report/summary.h"
 #include "nbox/topo/topo.h"
 #include "schedule/coll.h"
@@ -22,6 +23,7 @@
 #define WIDE 760.0   /* of a picture over the whole page */
 #define NARROW 400.0 /* of one in the grid: its text is readable on a phone */
 #define GROUPS_MAX 16
+#define CLASSES_MAX 16
 
 static bool has_what_ifs(const struct report *r)
 {
@@ -346,7 +348,7 @@ static void write_setting(const struct page_run *p, struct doc *d)
 	const struct record_header *h = &p->rep->header;
 	const struct topology world = {.n_nodes = h->n_nodes, .gpus_per_node = h->gpus_per_node};
 	time_t started = (time_t)(h->start_unix_ns / 1000000000);
-	char text[128];
+	char text[128], class[REPORT_CLASS_TEXT_MAX];
 	struct tm when;
 
 	doc_heading(d, "Setting");
@@ -354,6 +356,9 @@ static void write_setting(const struct page_run *p, struct doc *d)
 	setting(d, "cluster", topology_print(&world, text, sizeof(text)));
 	snprintf(text, sizeof(text), "%u", h->n_real);
 	setting(d, "real ranks", text);
+	for (uint32_t i = 0; i < p->rep->n_classes && i < CLASSES_MAX; i++)
+		setting(d, p->rep->classes[i].name,
+			report_class_text(p->rep, i, class, sizeof(class)));
 	setting(d, "model and what-ifs", h->model);
 	setting(d, "network", p->rep->network);
 	setting(d, "decided by", p->rep->decided_by);

@@ -1,8 +1,10 @@
 /* See classes.h. */
 #include "nbox/report/classes.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/plain.h"
@@ -80,24 +82,42 @@ void report_classes_of(struct report *r, const struct config *c,
 	warn(r);
 }
 
-static void print_one(const struct report *r, const struct report_class *x, FILE *to)
+void report_classes_of_folder(struct report *r, const char *dir)
 {
-	fprintf(to, "%s: %u rank%s, ", x->name, x->n_ranks, x->n_ranks == 1 ? "" : "s");
+	struct config *c = NULL;
+	struct err err;
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/config.yaml", dir);
+	if (access(path, R_OK) == 0 && config_new(&c) == 0 && config_file(c, path, &err) == 0 &&
+	    config_finish(c, &err) == 0)
+		report_classes_of(r, c, NULL, 0);
+	config_free(c);
+}
+
+char *report_class_text(const struct report *r, uint32_t class, char *buf, size_t size)
+{
+	const struct report_class *x = &r->classes[class];
+	size_t n =
+		(size_t)snprintf(buf, size, "%u rank%s, ", x->n_ranks, x->n_ranks == 1 ? "" : "s");
+
 	if (x->n_real)
-		fprintf(to, "%u real (%s %u%s%s)\n", x->n_real,
-			x->n_real == 1 ? "rank" : "from rank", x->real, x->run[0] ? " of " : "",
-			x->run);
+		snprintf(buf + n, size - n, "%u real (%s %u%s%s)", x->n_real,
+			 x->n_real == 1 ? "rank" : "from rank", x->real, x->run[0] ? " of " : "",
+			 x->run);
 	else
-		fprintf(to, "never seen: computes as %s does (rank %u%s%s)\n",
-			r->classes[x->like].name, x->real, x->run[0] ? " of " : "", x->run);
+		snprintf(buf + n, size - n, "never seen: computes as %s does (rank %u%s%s)",
+			 r->classes[x->like].name, x->real, x->run[0] ? " of " : "", x->run);
+	return buf;
 }
 
 void report_classes_print(const struct report *r, FILE *to)
 {
-	for (uint32_t i = 0; i < r->n_classes && i < LINES_MAX; i++) {
-		fprintf(to, "   %-14s ", i ? "" : "classes");
-		print_one(r, &r->classes[i], to);
-	}
+	char text[REPORT_CLASS_TEXT_MAX];
+
+	for (uint32_t i = 0; i < r->n_classes && i < LINES_MAX; i++)
+		fprintf(to, "   %-14s %s: %s\n", i ? "" : "classes", r->classes[i].name,
+			report_class_text(r, i, text, sizeof(text)));
 	if (r->n_classes > LINES_MAX)
 		fprintf(to, "   %-14s and %u more: summary.json has them\n", "",
 			r->n_classes - LINES_MAX);

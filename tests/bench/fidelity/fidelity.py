@@ -198,9 +198,9 @@ def retimed_run(lab, row, seed, network):
     """The row, re-timed from records: of fewer hosts, or of one host after the other."""
     with tempfile.TemporaryDirectory() as out:
         program = program_of(row, seed)
-        for i, (hosts, rank) in enumerate(row.recorded):
+        for i, (hosts, node) in enumerate(row.recorded):
             lab.run(["--only", "0", "--per-host"], [NBOX, "run", "--quiet", "--out", os.path.join(out, f"run{i}"), "--seed", str(seed), "--nodes", str(hosts),
-                    "--gpus-per-node", str(row.gpus), "--real", str(rank), *network_flags(network, row, out), "--", *program.emulated(out)], program.env)
+                    "--gpus-per-node", str(row.gpus), "--as-node", str(node), *network_flags(network, row, out), "--", *program.emulated(out)], program.env)
         ops = program.times(out)[3]
         with_others = [f for i in range(1, len(row.recorded)) for f in ("--with", os.path.join(out, f"run{i}"))]
         subprocess.run([NBOX, "retime", os.path.join(out, "run0"), *with_others, "--out", os.path.join(out, "retimed"), "--json", os.path.join(out, "summary.json"),

@@ -41,7 +41,7 @@ class Row:
     oversubscription: float = 1
     nics: int = 0  # of a host, where its GPUs share them
     shares: bool = False  # ops that are under way at once share cables
-    recorded: tuple = ()  # runs under nbox that the row is re-timed from, too: hosts of the world, and the rank that is real
+    recorded: tuple = ()  # runs under nbox that the row is re-timed from, too: hosts of the world, and the node that is real
     chunk_mib: int = 1  # of host NCCL's buffer; a tree's steps are half of it
 
     @property
@@ -79,6 +79,7 @@ def jittered(name, program, percent, base):
 
 
 FROM_TWO = ((2, 0),)
+STAGE_BY_STAGE = tuple((4, stage) for stage in range(4))
 
 ROWS = [
     # DDP: 4 MiB of gradients, about as long in the network as in the backward pass
@@ -89,7 +90,8 @@ ROWS = [
     Row("four", "ddp 2 hosts", "ddp-2M", hosts=2, real_hosts=(1,)),
     Row("four", "fsdp", "fsdp"),
     Row("four", "hsdp", "hsdp"),
-    Row("four", "pipeline", "pipeline", real_hosts=(1, 2, 4), recorded=tuple((4, stage) for stage in range(4))),
+    Row("four", "pipeline", "pipeline", real_hosts=(1, 2, 4), recorded=STAGE_BY_STAGE),
+    Row("four", "pipeline, unequal stages", "pipeline-unequal", real_hosts=(1, 4), recorded=STAGE_BY_STAGE),
     Row("four", "pipeline x dp", "pipeline-dp", stages=(0, 2)),
     Row("four", "moe", "moe"),
     Row("four", "large layer first", "large-first"),
