@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "config/config.h"
@@ -186,19 +187,16 @@ static struct config *configure(const char *const *words)
 	return c;
 }
 
-/* Return: CPU seconds; *ret_ns: from the first op's arrival to the last one's end, at the first
- * real rank. */
-static double play(struct record *rec, const char *const *words, double *ret_ns)
+/* Return: CPU seconds; @out: what was played, the caller's. */
+static double play_to(struct record *rec, const char *const *words, struct record *out)
 {
 	const char *const dirs[] = {models_dir(), NULL};
 	struct config *c = configure(words);
 	struct rows_graph graph;
 	struct replay in = {.config = c, .dirs = dirs};
 	struct replay_told told;
-	struct record out = {.n_ops = 0};
 	struct err err = {""};
 	double before = now_s(), took;
-	uint64_t first = UINT64_MAX, last = 0;
 
 	rec->header.world_size = c->world;
 	rec->header.n_nodes = c->topology.n_nodes;
@@ -206,11 +204,23 @@ static double play(struct record *rec, const char *const *words, double *ret_ns)
 	if (rows_graph_make(rec, &graph, &err) < 0)
 		fail(err.text);
 	in.graph = &graph;
-	if (replay_play(&in, &out, &told, &err) < 0)
+	if (replay_play(&in, out, &told, &err) < 0)
 		fail(err.text);
 	took = now_s() - before;
 	if (told.n_lost)
 		fail("rows were lost");
+	rows_graph_deinit(&graph);
+	config_free(c);
+	return took;
+}
+
+/* The same; *ret_ns: from the first op's arrival to the last one's end, at the first real rank. */
+static double play(struct record *rec, const char *const *words, double *ret_ns)
+{
+	struct record out = {.n_ops = 0};
+	double took = play_to(rec, words, &out);
+	uint64_t first = UINT64_MAX, last = 0;
+
 	for (uint64_t i = 0; i < out.n_ops; i++) {
 		const struct record_op *op = &out.ops[i];
 
@@ -218,9 +228,7 @@ static double play(struct record *rec, const char *const *words, double *ret_ns)
 		last = op->virtual_end_ns > last ? op->virtual_end_ns : last;
 	}
 	*ret_ns = (double)(last - first);
-	rows_graph_deinit(&graph);
 	record_deinit(&out);
-	config_free(c);
 	return took;
 }
 
@@ -389,6 +397,52 @@ static void bench_formulas(void)
 	record_deinit(&rec);
 }
 
+/* Two leaf switches with four nodes each; of each node's rank, an all-reduce with those of its leaf
+ * and one with its partner at the other leaf. What the two take with @ratio times less bandwidth up
+ * than down. */
+static void cross_leaves(const char *fabric, const char *ratio, double *ret_within,
+			 double *ret_across)
+{
+	const char *words[] = {"--nodes",  "8",         "--gpus-per-node",
+			       "1",        "--fabric",  fabric,
+			       "--layout", "tp=4,dp=2", "--oversubscription",
+			       ratio,      NULL};
+	struct record rec = {.header = {.n_real = 1, .layout = "tp=4,dp=2"}}, out = {.n_ops = 0};
+	struct at at = {.ns = NS_MS};
+
+	set_real(&rec, add_comm(&rec, 4, 0, 1, 1), 0, 1, 1);
+	set_real(&rec, add_comm(&rec, 2, 0, 4, 2), 0, 1, 4);
+	for (uint32_t comm = 1; comm <= 2; comm++) {
+		add_point(&rec, &at, 10 * NS_MS, comm > 1);
+		add_op(&rec, &at, comm, 0, COLL_ALLREDUCE, 64 << 20, 0, 0, true);
+	}
+	connect(&rec);
+	play_to(&rec, words, &out);
+	*ret_within = (double)(out.ops[0].virtual_end_ns - out.ops[0].virtual_arrive_ns);
+	*ret_across = (double)(out.ops[1].virtual_end_ns - out.ops[1].virtual_arrive_ns);
+	record_deinit(&out);
+	record_deinit(&rec);
+}
+
+static void bench_oversubscription(void)
+{
+	char path[] = "/tmp/bench-retime-XXXXXX";
+	int fd = mkstemp(path);
+	double within, across, within_4, across_4;
+
+	if (fd < 0 || dprintf(fd, "preset: 100gbe\nnetwork: {kind: leaf-spine, latency: 2us, "
+				  "nodes_per_leaf: 4}\n") < 0)
+		fail("no file of a fabric");
+	cross_leaves(path, "1", &within, &across);
+	cross_leaves(path, "4", &within_4, &across_4);
+	close(fd);
+	unlink(path);
+	row("leaf switches of 4:1 instead of 1:1: ops across take 4 times as long, off by",
+	    fabs(across_4 / across / 4 - 1) * 100, "%", 1, true);
+	row("the same: ops within a leaf take as long as before, off by",
+	    fabs(within_4 / within - 1) * 100, "%", 0, true);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "--json") == 0)
@@ -396,6 +450,7 @@ int main(int argc, char **argv)
 	if (json)
 		fputs("{\"rows\": [", json);
 	bench_formulas();
+	bench_oversubscription();
 	bench_3d();
 	bench_ddp();
 	if (json) {

@@ -107,4 +107,16 @@ is "$(sed -n 's/^ *fabric: \([^ ]*\) .*/\1/p' elsewhere/there/config.yaml)" '"co
 exits 2 "an unknown run is refused" "$NBOX" retime no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" retime ddp --nodez 8
 says "--nodes" "with a suggestion"
+
+# two leaf switches of four nodes: pairs across them, fours within them
+printf '%s\n' 'parallel tp=4' 'bucket 1MiB' 'update 1ms' 'layer x2 forward=1ms backward=1ms params=512KiB tp=64KiB' >leaves.job
+printf '%s\n' 'preset: 100gbe' 'network: {kind: leaf-spine, latency: 2us, nodes_per_leaf: 4}' >leaves.yaml
+exits 0 "a run on leaves with full bandwidth" timeout 100 "$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --layout tp=4,dp=2 --fabric leaves.yaml \
+	--out leaves -- "$BUILD/tests/apps/stepper" leaves.job --iterations 2
+for ratio in 2 4; do "$NBOX" retime leaves --oversubscription $ratio --out leaves-$ratio >/dev/null; "$NBOX" report --csv leaves-$ratio >leaves-$ratio.csv; done
+check "ops across take as much longer as less goes up, to the nanosecond; others as long" python3 -IS -c '
+import csv
+two, four = ([(r["n_ranks"], int(r["virtual_end_ns"]) - int(r["virtual_arrive_ns"])) for r in csv.DictReader(open(f"leaves-{n}.csv"))] for n in (2, 4))
+assert len(two) == len(four) > 8 and {n for n, _ in two} >= {"2", "4"}
+assert all(a[0] == b[0] and abs(b[1] - (2 * a[1] if a[0] == "2" else a[1])) <= 2 for a, b in zip(two, four)), (two, four)'
 finish
