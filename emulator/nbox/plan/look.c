@@ -70,41 +70,20 @@ static int make_options(void *ctx, struct config **ret, struct err *err)
 	return point_options(of->sweep, of->point, ret, err);
 }
 
-/* The median step where computation takes no time. Return: as above. */
-static int play_no_computation(const struct sweep *s, size_t point, double *ret_ns, struct err *err)
-{
-	struct retimed t;
-	struct config *c;
-	int r = point_config(s, point, &c, err);
-
-	if (r < 0)
-		return r;
-	c->topology.gpu_speed = 1e9;
-	r = retime(s->run, c, &t, err);
-	config_free(c);
-	if (r < 0)
-		return r;
-	*ret_ns = t.report.step_ns.p50;
-	retimed_deinit(&t);
-	return 0;
-}
-
 /* Return: as above. What cannot be looked at, such as a run of one op, has no bound. */
 static int add_why(const struct sweep *s, size_t point, json_t *o, struct err *err)
 {
 	CLEANUP(why_deinit) struct why w = {.n_timed = 0};
 	struct of_point of = {s, point};
-	bool has_won;
 	const char *won_if = "computation takes no time";
 	char bound[128], headline[1024];
-	double ns = INFINITY;
+	bool has_won;
+	double ns;
 	int r = why_make(s->run, &(struct why_config){.make = make_options, .ctx = &of}, &w, err);
 
-	if (r == -ENODATA)
-		return 0;
-	r = r == 0 ? play_no_computation(s, point, &ns, err) : r;
 	if (r < 0)
-		return r;
+		return r == -ENODATA ? 0 : r;
+	ns = fmin(w.network_ns, w.median_ns); /* NAN: nothing is won */
 	has_won = w.n_won && !w.won[0].refused[0] && w.won[0].ns < ns;
 	if (has_won) {
 		ns = w.won[0].ns;

@@ -90,9 +90,13 @@ static int make_point(struct plan *plan, size_t i, struct err *err)
 	p->has_band = p->look.has_band;
 	p->exposed = k->exposed / k->mean;
 	fill_side(plan, i, PLAN_MODEL, k->mean, price);
-	if (p->has_band) {
-		fill_side(plan, i, PLAN_FAST, p->look.ms[MODEL_FAST], price);
-		fill_side(plan, i, PLAN_SLOW, p->look.ms[MODEL_SLOW], price);
+	if (p->has_band) { /* with the point in it: the last steps of a record may be odd */
+		const double *ms = p->look.ms;
+
+		fill_side(plan, i, PLAN_FAST, fmin(k->mean, fmin(ms[MODEL_FAST], ms[MODEL_SLOW])),
+			  price);
+		fill_side(plan, i, PLAN_SLOW, fmax(k->mean, fmax(ms[MODEL_FAST], ms[MODEL_SLOW])),
+			  price);
 	}
 	return mark(plan, i) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
 }

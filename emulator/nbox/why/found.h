@@ -66,6 +66,7 @@ struct why {
 	char steps_how[256];
 	uint64_t n_timed;
 	double median_ns;    /* of the timed iterations */
+	double network_ns;   /* the same if computation takes no time; NAN: not known */
 	double iteration_ns; /* the one that is looked at: sum of the parts */
 	struct why_group *groups;
 	struct why_part *parts; /* the longest first */

@@ -56,10 +56,10 @@ static char *next_text(struct why *w)
 	return w->won[w->n_won].text;
 }
 
-/* Fills the last entry of the list, whose text is set. */
-static void play(struct played *p, const struct config *c, const struct ideal *ideal)
+/* The median of the iterations then; NAN: not known, @err perhaps says why. */
+static double median_of(const struct played *p, const struct config *c, const struct ideal *ideal,
+			struct err *err)
 {
-	struct why_won *won = &p->w->won[p->w->n_won++];
 	const char *const dirs[] = {p->r->models, NULL};
 	const struct replay in = {.graph = &p->r->graph,
 				  .config = c,
@@ -69,20 +69,46 @@ static void play(struct played *p, const struct config *c, const struct ideal *i
 				  .ideal = ideal};
 	struct replay_told told = {.n_lost = 0};
 	struct record rec = {.n_ops = 0};
-	struct err err = {""};
-	int r = replay_play(&in, &rec, &told, &err);
+	int r = replay_play(&in, &rec, &told, err);
+	double ns = NAN;
 
-	won->ns =
-		r == 0 && told.n_lost == p->w->told.n_lost ? won_median(&rec, p->steps, p->n) : NAN;
+	if (r == 0 && told.n_lost == p->w->told.n_lost)
+		ns = won_median(&rec, p->steps, p->n);
+	record_deinit(&rec);
+	return ns;
+}
+
+/* Fills the last entry of the list, whose text is set. */
+static void play(struct played *p, const struct config *c, const struct ideal *ideal)
+{
+	struct why_won *won = &p->w->won[p->w->n_won++];
+	struct err err = {""};
+
+	won->ns = median_of(p, c, ideal, &err);
 	if (isnan(won->ns))
 		snprintf(won->refused, sizeof(won->refused), "%.255s",
 			 err.text[0] ? err.text : "not all rows are there");
-	record_deinit(&rec);
 }
 
 static void play_ideal(struct played *p, const struct ideal *ideal)
 {
 	play(p, p->config, ideal);
+}
+
+/* What the network alone takes. Return: 0; negative errno with the sentence. */
+static int play_no_computation(struct played *p, struct err *err)
+{
+	struct config *c = NULL;
+	int r = p->from->make(p->from->ctx, &c, err);
+
+	if (r == 0)
+		r = config_finish(c, err);
+	if (r == 0) {
+		c->topology.gpu_speed = 1e9;
+		p->w->network_ns = median_of(p, c, NULL, &(struct err){""});
+	}
+	config_free(c);
+	return r;
 }
 
 /* Return: 0; negative errno with the sentence. */
@@ -177,8 +203,9 @@ int won_find(const struct recorded *r, const struct why_config *from, const stru
 	w->won = calloc(w->n_groups + n_what_ifs + 5, sizeof(*w->won));
 	if (!w->won)
 		return -ENOMEM;
+	e = play_no_computation(&p, err);
 	play_comms(&p);
-	if (w->n_exposed > 1) /* groups */
+	if (w->n_exposed > 1 && e == 0) /* groups */
 		e = play_all_comms(&p);
 	if (w->n_late && n_what_ifs) {
 		snprintf(next_text(w), sizeof(w->won->text),
