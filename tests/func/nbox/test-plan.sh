@@ -12,8 +12,8 @@ node_hour:
   800Gbps: 30
   default: 20
 P
-axes=(--nodes "4,8,1024" --inter-bandwidth "100,400,800Gbps")
-exits 0 "a plan" "$NBOX" plan run "${axes[@]}" --samples-per-step 1K --prices prices.yaml --goal "samples/s >= 20K" --json plan.json
+axes=(--nodes "4,8,4096" --inter-bandwidth "100,400,800Gbps")
+exits 0 "a plan" "$NBOX" plan run "${axes[@]}" --samples-per-step 1K --prices prices.yaml --goal "samples/s >= 17K" --json plan.json
 check "its figures" python3 -IS - <<'P'
 import json
 plan, sweep = json.load(open("plan.json"))["points"], json.load(open("run-sweep/sweep.json"))["points"]
@@ -28,8 +28,8 @@ for p, s in zip(plan, sweep):
     node = {"100Gbps": 10, "400Gbps": 20, "800Gbps": 30}[p["setting"]["inter-bandwidth"]]
     assert near(p["price_hour"], node * p["ranks"]) is True
     assert near(p["price_million"], p["price_hour"] / 3600 / p["rate"] * 1e6) is True
-    assert p["meets"] == (p["rate"] >= 20e3)
-    assert p["bound_by"] == ("AllReduce of world" if p["ranks"] == 1024 else "computation") and p["won"] > 0.4
+    assert p["meets"] == (p["rate"] >= 17e3)
+    assert p["bound_by"] == ("AllReduce of world" if p["ranks"] == 4096 else "computation") and p["won"] > 0.5
     assert p["slow"] is None and "a" <= p["notes"][0] <= "z" # the model ring has no known error
 met = [p for p in plan if p["meets"]]
 assert [p for p in plan if p["cheapest"]] == [min(met, key=lambda p: p["price_hour"])]
@@ -42,16 +42,16 @@ exits 3 "a goal that none meets" "$NBOX" plan run "${axes[@]}" --tokens-per-step
 says "9 of 9 points are complete already" "nothing is played again"
 
 # the model's error, where it is known: each point re-timed at either end of it
-exits 0 "a band" "$NBOX" plan run --preset 100gbe --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out band
+exits 0 "a band" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out band
 check "is narrow where computation hides communication, and below the error where it does not" python3 -IS - <<'P'
 import json
 for p in json.load(open("band/plan.json"))["points"]:
     width = p["slow"]["step_ms"] / p["fast"]["step_ms"]
     assert p["fast"]["step_ms"] <= p["step_ms"] <= p["slow"]["step_ms"], p
-    assert (1.3 if p["bound_by"] == "AllReduce of world" else 1) <= width < (1.05 if p["exposed"] < 0.05 else 1.58 / 0.81), p
+    assert (1.3 if p["bound_by"] == "AllReduce of world" else 1) <= width < (1.1 if p["setting"]["gpu-speed"] == "1" else 1.58 / 0.81), p
     assert (p["bound_by"] == "AllReduce of world") == (p["nodes"] == 64 and p["setting"]["gpu-speed"] == "8"), p
 P
-exits 0 "the same again" "$NBOX" plan run --preset 100gbe --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out again
+exits 0 "the same again" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out again
 check "is the same to the last digit" cmp band/plan.csv again/plan.csv
 
 # a layout follows the nodes; leaves; files of fabrics
@@ -60,7 +60,7 @@ exits 0 "a run of pairs" timeout 100 "$NBOX" run --quiet --nodes 2 --gpus-per-no
 exits 0 "in other worlds" "$NBOX" plan pairs --nodes 2,4,32 --samples-per-step 8
 says "layout tp=2,dp=8 follows the nodes; the run's was tp=2,dp=4" "dp grows, and that is said"
 exits 0 "a layout that is given" "$NBOX" retime pairs --nodes 4 --layout tp=2,dp=8
-exits 1 "one that does not fit" "$NBOX" retime pairs --nodes 4 --layout tp=4,dp=4
+exits 2 "one that does not fit" "$NBOX" retime pairs --nodes 4 --layout tp=4,dp=4
 says "each rank would compute something else" "is refused, with the reason"
 printf '%s\n' 'bucket 1MiB' 'layer forward=1ms backward=1ms params=1MiB moe=64MiB' >moe.job
 exits 0 "a run of experts" timeout 100 "$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --real 0 --preset 100gbe --out experts -- \

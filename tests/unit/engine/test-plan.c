@@ -131,6 +131,41 @@ static void nothing_is_quicker_than_its_bound(void **state)
 		}
 }
 
+static double half_or_double(const void *ctx, const struct nbox_op *op)
+{
+	(void)op;
+	return *(const double *)ctx;
+}
+
+/* Messages, base time, whole ops (NVLS within a node): all are longer; none becomes shorter than
+ * its bound. */
+static void a_model_that_is_off_takes_as_much_longer(void **state)
+{
+	static const uint32_t nodes[] = {1, 4};
+	double factor = 1;
+	const struct delay_scale scale = {half_or_double, &factor};
+
+	(void)state;
+	for (size_t n = 0; n < ARRAY_SIZE(nodes); n++)
+		for (uint64_t bytes = 1024; bytes <= 1 << 28; bytes *= 512) {
+			struct world w = world_of("dgx-h100", nodes[n], 0, "nccl", NULL);
+			struct sched s = op_of(&w, COLL_ALLREDUCE, bytes);
+			double as_said = solve_it(&w, &s, 0).end_ns;
+			struct timing t;
+
+			delay_set_scale(w.d, &scale);
+			factor = 2;
+			assert_true(fabs(solve_it(&w, &s, 0).end_ns - 2 * as_said) <
+				    1e-6 * as_said);
+			factor = 0.5;
+			t = solve_it(&w, &s, 0);
+			assert_true(fabs(t.end_ns - fmax(t.bound_ns, as_said / 2)) <
+				    1e-6 * as_said);
+			assert_true(fabs(t.model_ns - t.end_ns) < 1e-6 * as_said);
+			world_end(&w);
+		}
+}
+
 /* Eight rails, one NIC of which has a quarter of the bandwidth: as a world whose NICs all have. */
 static void a_slow_link_of_one_rail_costs_its_lane(void **state)
 {
@@ -379,6 +414,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(short_cuts_are_the_simulation),
 		cmocka_unit_test(nothing_is_quicker_than_its_bound),
+		cmocka_unit_test(a_model_that_is_off_takes_as_much_longer),
 		cmocka_unit_test(a_slow_link_of_one_rail_costs_its_lane),
 		cmocka_unit_test(a_large_allreduce_is_near_to_its_bound),
 		cmocka_unit_test(other_algorithms_take_what_the_plan_says),

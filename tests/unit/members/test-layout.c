@@ -50,6 +50,30 @@ static void a_layout_is_read_or_refused_with_the_sentence(void **state)
 	}
 }
 
+/* @says: the layout, or of an error. */
+static void expect_grown(const char *text, uint32_t world, const char *says)
+{
+	char grown[LAYOUT_TEXT_MAX];
+	struct err err = {""};
+
+	if (layout_grow(text, world, grown, &err) == 0)
+		assert_string_equal(grown, says);
+	else if (!strstr(err.text, says))
+		fail_msg("'%s' says: %s", text, err.text);
+}
+
+static void a_layout_grows_by_its_data_parallel_axis(void **state)
+{
+	(void)state;
+	expect_grown("tp=8,pp=4,dp=2", 256, "tp=8,pp=4,dp=8");
+	expect_grown("tp=8,pp=4,dp=2", 32, "tp=8,pp=4,dp=1");
+	expect_grown("dp=2,tp=8,order=tp-dp", 64, "tp=8,dp=8");
+	expect_grown("dp_shard=8,dp_replicate=2", 64, "dp_shard=8,dp_replicate=8");
+	expect_grown("fsdp=8", 24, "fsdp=24");
+	expect_grown("tp=8,pp=4,dp=2", 48, "all axes but dp make 32");
+	expect_grown("tp=8,pp=4", 64, "no data-parallel axis (dp) that could grow");
+}
+
 static void a_group_holds_the_ranks_along_its_axes(void **state)
 {
 	struct layout l;
@@ -107,6 +131,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_layout_is_read_or_refused_with_the_sentence),
+		cmocka_unit_test(a_layout_grows_by_its_data_parallel_axis),
 		cmocka_unit_test(a_group_holds_the_ranks_along_its_axes),
 		cmocka_unit_test(the_groups_of_a_family_divide_the_world),
 	};

@@ -62,6 +62,23 @@ static void a_point_is_not_before_what_it_waited_for(void **state)
 	assert_true(ms(point(2, 2.5, BEFORE_ALL, DEPS(OWN(1))).time_ns) == 3);
 }
 
+/* 4 of computation take 2; the copy is slow by 3. */
+static void faster_GPUs_need_less_and_slow_ones_of_them_as_much_more(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	gpu_speed = 2;
+	open_world(2, 1);
+	factor[1] = 3;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	op = arrive(2, 4, DEPS(OWN(1)));
+	check_ms(timeline_arrival(op, 0), 2);
+	check_ms(timeline_plain_arrival(op), 2);
+	check_ms(timeline_arrival(op, 1), 6);
+	timeline_end_all(op, 7 * NS, 3 * NS);
+}
+
 static void lag_grows_with_slow_and_is_lost_only_at_a_wait(void **state)
 {
 	struct timeline_node *op;
@@ -254,6 +271,7 @@ int main(void)
 		CASE(late_gates_do_not_add_up_on_a_stream_of_ops),
 		CASE(what_rounding_up_adds_is_no_lateness),
 		CASE(a_point_is_not_before_what_it_waited_for),
+		CASE(faster_GPUs_need_less_and_slow_ones_of_them_as_much_more),
 		CASE(lag_grows_with_slow_and_is_lost_only_at_a_wait),
 		CASE(the_hosts_part_is_not_stretched),
 		CASE(a_point_without_a_call_is_not_the_hosts),

@@ -15,6 +15,7 @@
 static struct timelines *world;
 static double factor[8]; /* by which computation takes longer, by rank; 0: as long */
 static double jitter_ms[8];
+static double gpu_speed; /* for the next open_world(); 0: as fast */
 
 static inline int segment(void *ctx, uint32_t rank, uint64_t number, double start, double ns,
 			  double *ret_ns, struct err *err)
@@ -34,7 +35,7 @@ static inline int segment(void *ctx, uint32_t rank, uint64_t number, double star
 static inline void open_world(uint32_t n, uint32_t n_real)
 {
 	const struct timeline_what_if what_if = {.segment = segment};
-	const struct topology t = {.n_nodes = n, .gpus_per_node = 1};
+	const struct topology t = {.n_nodes = n, .gpus_per_node = 1, .gpu_speed = gpu_speed};
 	static const uint32_t real[] = {0, 1, 2, 3};
 
 	memset(factor, 0, sizeof(factor));
@@ -46,6 +47,7 @@ static inline int close_world(void **state)
 {
 	(void)state;
 	world = timelines_free(world);
+	gpu_speed = 0;
 	return 0;
 }
 
