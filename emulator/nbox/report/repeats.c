@@ -8,6 +8,7 @@
 #include "nbox/report/repeats.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,4 +195,56 @@ uint64_t repeats_above(const double *values, uint64_t n, double limit, double *r
 		return 0;
 	*ret_gap = sum / (double)n_large;
 	return k;
+}
+
+static int by_value(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+
+	return a < b ? -1 : a > b;
+}
+
+/* How far @v are off the median of their place in periods of @k, all together. *ret_medians has
+ * them,
+ * @buf room for n. */
+static double spread(const double *v, uint64_t n, uint64_t k, double *ret_medians, double *buf)
+{
+	double sum = 0;
+
+	for (uint64_t place = 0; place < k; place++) {
+		uint64_t m = 0;
+
+		for (uint64_t i = place; i < n; i += k)
+			buf[m++] = v[i];
+		qsort(buf, m, sizeof(*buf), by_value);
+		ret_medians[place] = buf[m / 2];
+		for (uint64_t i = 0; i < m; i++)
+			sum += fabs(buf[i] - buf[m / 2]);
+	}
+	return sum;
+}
+
+uint64_t repeats_wave(const double *values, uint64_t n)
+{
+	double v[REPEATS_WAVE_MAX], buf[REPEATS_WAVE_MAX], medians[REPEATS_WAVE_MAX / 3 + 1];
+	double mean = 0, all;
+
+	n = n < REPEATS_WAVE_MAX ? n : REPEATS_WAVE_MAX;
+	for (uint64_t i = 0; i < n; i++)
+		mean += values[i] / (double)n;
+	if (!(mean > 0))
+		return 0;
+	for (uint64_t i = 0; i < n; i++)
+		v[i] = log(1 + values[i] / mean); /* one that is long by chance counts little */
+	all = spread(v, n, 1, medians, buf);
+	for (uint64_t k = 2; k <= n / 3; k++) {
+		uint64_t few = k / 4 > 1 ? k / 4 : 1;
+
+		if (spread(v, n, k, medians, buf) > 0.3 * all)
+			continue;
+		qsort(medians, k, sizeof(*medians), by_value);
+		/* a quarter apart, at least */
+		return k >= 4 && medians[k - 1 - few] - medians[few] > 0.15 ? k : 0;
+	}
+	return 0;
 }

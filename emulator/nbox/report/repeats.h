@@ -40,3 +40,17 @@ int64_t repeats_stretches(const uint64_t *seq, uint64_t n, uint64_t period, cons
 /* Is each k-th of @values larger than @limit, and no other? Return: k; 0: no. *ret_gap: their mean.
  */
 uint64_t repeats_above(const double *values, uint64_t n, double limit, double *ret_gap);
+
+#define REPEATS_WAVE_MAX 1024 /* numbers looked at: the first ones */
+
+/**
+ * repeats_wave - do @values, none below 0, come in the same order after each k, large and small
+ * ones?
+ *
+ * Such as the times of a forward pass and of the backward pass behind it, layer by layer. A few
+ * that stand out among k like ones are no wave. Takes O(n^2 log n), of REPEATS_WAVE_MAX numbers at
+ * most.
+ *
+ * Return: k, at least 4; 0: no.
+ */
+uint64_t repeats_wave(const double *values, uint64_t n);

@@ -20,6 +20,9 @@
 	64 /* of a reduction: up to this it is a value to log or a norm, no part of the gradients \
 	    */
 
+#define LEAST_PART \
+	100 /* of the mean op of the communicator that carries most: smaller ones are metrics */
+
 /* The ops of the communicator that is looked at. Sums have one number more than there are ops: of
  * all before. */
 struct ops {
@@ -101,31 +104,24 @@ static int by_comm(const void *pa, const void *pb)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* The communicator that carries most of what shows a backward pass. Return: its ops are *ret_n from
- * *ret_first in
- * @rows, sorted by communicator; *ret_n is 0 when nothing shows one. */
-static void choose_comm(struct ops *o, const struct record_op **rows, uint64_t *ret_first,
-			uint64_t *ret_n)
+/* What shows a backward pass in ops [first, first + n) of the rows that are sorted by communicator.
+ */
+struct group {
+	uint64_t first, n;
+	double reduced, sent;
+};
+
+/* Return: the communicator that begins at @first. */
+static struct group group_at(const struct record_op *const *rows, uint64_t first, uint64_t n_rows)
 {
-	double reduced = 0, sent = 0, most = 0;
+	struct group g = {.first = first};
 
-	for (uint64_t i = 0; i < o->n_rows; i++) {
-		reduced += reduced_bytes(rows[i]);
-		sent += sent_bytes(rows[i]);
+	for (uint64_t i = first; i < n_rows && rows[i]->comm == rows[first]->comm; i++) {
+		g.n++;
+		g.reduced += reduced_bytes(rows[i]);
+		g.sent += sent_bytes(rows[i]);
 	}
-	o->is_sending = reduced < sent / 100;
-	*ret_n = 0;
-	for (uint64_t first = 0, end; first < o->n_rows; first = end) {
-		double weight = 0;
-
-		for (end = first; end < o->n_rows && rows[end]->comm == rows[first]->comm; end++)
-			weight += weight_of(o, rows[end]);
-		if (weight > most) {
-			most = weight;
-			*ret_first = first;
-			*ret_n = end - first;
-		}
-	}
+	return g;
 }
 
 static uint64_t signature_of(const struct record_op *r)
@@ -134,18 +130,10 @@ static uint64_t signature_of(const struct record_op *r)
 }
 
 static int ops_init(struct ops *o, const struct record *rec, const struct record_op *rows,
-		    uint64_t n_rows)
+		    uint64_t n_rows, const struct record_op *const *of_group, uint64_t n,
+		    bool is_sending)
 {
-	CLEANUP(freep) const struct record_op **sorted = calloc(n_rows + 1, sizeof(*sorted));
-	uint64_t first = 0;
-
-	*o = (struct ops){.rows = rows, .n_rows = n_rows};
-	if (!sorted)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < n_rows; i++)
-		sorted[i] = &rows[i];
-	qsort(sorted, n_rows, sizeof(*sorted), by_comm);
-	choose_comm(o, sorted, &first, &o->n);
+	*o = (struct ops){.rows = rows, .n_rows = n_rows, .n = n, .is_sending = is_sending};
 	o->at = calloc(o->n + 1, sizeof(*o->at));
 	o->sign = calloc(o->n + 1, sizeof(*o->sign));
 	o->weights = calloc(o->n + 1, sizeof(*o->weights));
@@ -154,11 +142,11 @@ static int ops_init(struct ops *o, const struct record *rec, const struct record
 	if (!o->at || !o->sign || !o->weights || !o->busy_ns || !o->waits)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < o->n; i++) {
-		const struct record_op *r = sorted[first + i];
+		const struct record_op *r = of_group[i];
 		uint64_t end = r->virtual_end_ns;
 
-		if (i + 1 < o->n && sorted[first + i + 1]->virtual_arrive_ns < end)
-			end = sorted[first + i + 1]->virtual_arrive_ns;
+		if (i + 1 < o->n && of_group[i + 1]->virtual_arrive_ns < end)
+			end = of_group[i + 1]->virtual_arrive_ns;
 		o->at[i] = (uint64_t)(r - rows);
 		o->sign[i] = signature_of(r);
 		o->weights[i + 1] = o->weights[i] + weight_of(o, r);
@@ -397,7 +385,7 @@ static int judge_times(const struct ops *o, const struct found *f, enum verdict 
 			       ? PARTS_OF_STEPS
 			       : judge_group((double)f->n_units / (double)f->n, usual,
 					     of_breaks - usual, content_of_breaks(o, f));
-	} else if ((k = units_a_wait(o, f, sorted)) > 0) {
+	} else if ((k = units_a_wait(o, f, sorted)) > 0 || (k = repeats_wave(within, n)) > 0) {
 		*ret = PARTS_OF_STEPS;
 		*ret_times = k;
 	} else if (n >= 3) {
@@ -569,25 +557,94 @@ int steps_order(const void *pa, const void *pb)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
+static double span_ns(const struct record_op *rows, const struct steps *s)
+{
+	const struct step *last = &s->list[s->n - 1];
+
+	return (double)(rows[last->end - 1].virtual_arrive_ns -
+			rows[s->list[0].first].virtual_arrive_ns);
+}
+
+/* Is what repeats in @s, on another communicator, what @of are parts of? */
+static bool is_whole(const struct record_op *rows, const struct steps *s, const struct steps *of)
+{
+	return s->n && (!of->n || (s->n <= of->n / 2 && 2 * span_ns(rows, s) > span_ns(rows, of)));
+}
+
+/* Looks at the communicator @g alone, and takes its steps where @ret has parts of them, or none. */
+static int look_at(const struct record *rec, const struct record_op *rows, uint64_t n_rows,
+		   const struct record_op *const *sorted, const struct group *g, bool is_sending,
+		   struct steps *ret)
+{
+	CLEANUP(ops_deinit) struct ops o;
+	CLEANUP(steps_deinit) struct steps s = {0};
+	int r = ops_init(&o, rec, rows, n_rows, sorted + g->first, g->n, is_sending);
+
+	r = r < 0 ? r : try_periods(&o, &s);
+	if (r == 0 && (!ret->how[0] || is_whole(rows, &s, ret))) {
+		steps_deinit(ret);
+		*ret = s;
+		s = (struct steps){0};
+	}
+	return r;
+}
+
+/* The communicator that carries most first, then those that carry enough to be no log of values. */
+static int look_at_all(const struct record *rec, const struct record_op *rows, uint64_t n_rows,
+		       const struct record_op *const *sorted, struct steps *ret)
+{
+	struct group all = {.n = n_rows}, most = {.n = 0}, g;
+	bool is_sending;
+	double least;
+	int r;
+
+	for (uint64_t i = 0; i < n_rows; i += g.n) {
+		g = group_at(sorted, i, n_rows);
+		all.reduced += g.reduced;
+		all.sent += g.sent;
+	}
+	is_sending = all.reduced < all.sent / 100;
+	for (uint64_t i = 0; i < n_rows; i += g.n) {
+		g = group_at(sorted, i, n_rows);
+		if (is_sending ? g.sent > most.sent : g.reduced > most.reduced)
+			most = g;
+	}
+	if (!most.n) {
+		snprintf(ret->how, sizeof(ret->how),
+			 "nothing is reduced and nothing sent from rank to rank, as a backward "
+			 "pass does");
+		return 0;
+	}
+	r = look_at(rec, rows, n_rows, sorted, &most, is_sending, ret);
+	least = (is_sending ? most.sent : most.reduced) / (double)most.n / LEAST_PART;
+	for (uint64_t i = 0; r == 0 && i < n_rows; i += g.n) {
+		g = group_at(sorted, i, n_rows);
+		if (g.first != most.first && g.reduced > least * (double)g.n)
+			r = look_at(rec, rows, n_rows, sorted, &g, false, ret);
+		else if (g.first != most.first && g.sent > least * (double)g.n)
+			r = look_at(rec, rows, n_rows, sorted, &g, true, ret);
+	}
+	return r;
+}
+
 int steps_find(const struct record *rec, const struct record_op *rows, uint64_t n,
 	       struct steps *ret)
 {
-	CLEANUP(ops_deinit) struct ops o;
+	CLEANUP(freep) const struct record_op **sorted = calloc(n + 1, sizeof(*sorted));
 	struct steps steps = {0};
-	int r = ops_init(&o, rec, rows, n);
+	int r;
 
-	if (r == 0 && o.n == 0)
-		snprintf(steps.how, sizeof(steps.how),
-			 "nothing is reduced and nothing sent from rank to rank, as a backward "
-			 "pass does");
-	else if (r == 0)
-		r = try_periods(&o, &steps);
-	if (r < 0) {
+	if (!sorted)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < n; i++)
+		sorted[i] = &rows[i];
+	qsort(sorted, n, sizeof(*sorted), by_comm);
+	r = look_at_all(rec, rows, n, sorted, &steps);
+	if (r < 0)
 		steps_deinit(&steps);
-		return r;
-	}
-	*ret = steps;
-	return 0;
+	else
+		*ret = steps;
+	return r;
 }
 
 void steps_deinit(struct steps *s)

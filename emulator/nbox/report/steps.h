@@ -3,11 +3,13 @@
  *
  * A backward pass shows in what reduces gradients (all-reduce, reduce-scatter, reduce); in a job
  * that reduces next to nothing beside what it sends, such as a pipeline without data parallelism,
- * in what is sent and received. The communicator that carries most of that is looked at alone: its
- * ops come in the same order in each step, while those of several communicators may overtake each
- * other. What repeats there is taken for a step when it holds nearly all of the reductions and
- * comes evenly in time, and when its computation waited for the step before. What happens between
- * steps, such as an evaluation or a value that is logged every ten steps, does not disturb.
+ * in what is sent and received. A communicator is looked at alone: its ops come in the same order
+ * in each step, while those of several communicators may overtake each other. The one that carries
+ * most comes first; where another one's steps are half as many, or fewer, the first has parts of
+ * them, such as the passes of tensor parallelism. What repeats there is taken for a step when it
+ * holds nearly all of the reductions and comes evenly in time, and when its computation waited for
+ * the step before. What happens between steps, such as an evaluation or a value that is logged
+ * every ten steps, does not disturb.
  *
  * Steps that cannot be told from parts of steps are not told at all: then there are none, and a
  * reason. */

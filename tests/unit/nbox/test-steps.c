@@ -449,6 +449,45 @@ static void a_forward_pass_that_reduces_is_no_step(void **state)
 		}
 }
 
+/* Tensor parallelism reduces far more than the gradients' communicator, or the pipeline's sends, in
+ * micro-batches; alone, its times tell the passes. */
+static void reductions_of_tensor_parallelism_are_parts_of_steps(void **state)
+{
+	static const char *const names[] = {"alone", "gradients", "pipeline", "sharded"};
+
+	(void)state;
+	for (int beside = 0; beside < 4; beside++)
+		for (int micro = 1; micro <= (beside ? 8 : 1); micro *= 8) {
+			uint64_t n_ops = 24 * (uint64_t)micro;
+
+			job_start(100 * US, 0.2);
+			for (int i = 0; i < 10 * 24 * micro; i++) {
+				int k = i % 24;
+				bool is_last = i / 24 % micro == micro - 1;
+
+				if (k % 12 == 0 && beside == 2)
+					call(2, COLL_SENDRECV, MB), wait_for(2);
+				if (k % 2 == 0 && beside == 3)
+					call(2, k < 12 ? COLL_ALLGATHER : COLL_REDUCESCATTER, MB);
+				compute((uint64_t)(k < 12 ? MS : 2 * MS));
+				call(1, COLL_ALLREDUCE, 32 * MB);
+				wait_for(1);
+				if (k % 8 == 7 && is_last && (beside == 1 || beside == 2))
+					call(0, COLL_ALLREDUCE, k < 23 ? MB : 2 * MB);
+				if (k < 23)
+					continue;
+				wait_for(0);
+				compute((uint64_t)(is_last ? 2 * MS : 0));
+			}
+			n_ops += beside == 1 ? 3 : beside == 2 ? 2 * (uint64_t)micro + 3 : 0;
+			/* of sharded parameters each backward pass is a step */
+			if (beside == 3)
+				expect(names[beside], 10 * (uint64_t)micro, 0, 36, 0);
+			else
+				expect(names[beside], 10, 0, n_ops, 0);
+		}
+}
+
 /* Ops of two communicators that overtake each other, another way in each step. */
 static void communicators_may_overtake_each_other(void **state)
 {
@@ -596,6 +635,7 @@ int main(void)
 		cmocka_unit_test(steps_of_fsdp_are_found),
 		cmocka_unit_test(steps_of_pipelines_are_found),
 		cmocka_unit_test(a_forward_pass_that_reduces_is_no_step),
+		cmocka_unit_test(reductions_of_tensor_parallelism_are_parts_of_steps),
 		cmocka_unit_test(communicators_may_overtake_each_other),
 		cmocka_unit_test(gradients_reduced_one_by_one_are_one_step),
 		cmocka_unit_test(warm_up_is_left_out),
