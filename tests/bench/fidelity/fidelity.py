@@ -285,17 +285,22 @@ def in_lab(name, rows, n_rounds, tbl):
             tbl.add_nothing(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}")
 
 
-def bench(opt):
-    wanted = [r.name for r in ROWS if not opt.only or opt.only in r.name or fnmatch(r.name, opt.only)]
+def bench(opt, rows=ROWS):
+    wanted = [r.name for r in rows if not opt.only or opt.only in r.name or fnmatch(r.name, opt.only)]
     if not wanted:
-        sys.exit(f"bench fidelity: no job is called '{opt.only}'; there are: {', '.join(r.name for r in ROWS)}")
-    wanted += [r.base for r in ROWS if r.name in wanted]
+        sys.exit(f"bench fidelity: no job is called '{opt.only}'; there are: {', '.join(r.name for r in rows)}")
+    wanted += [r.base for r in rows if r.name in wanted]
     version = subprocess.run([NBOX, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     print(f"each job on the hosts of a lab, and predicted by nbox with 1 or 2 of them real; medians of {opt.rounds or 3} rounds, {version}")
     tbl = table.Table(version, opt.before)
     for name in LABS:
-        rows = [r for r in ROWS if r.lab == name and r.name in wanted]
-        if rows:
-            in_lab(name, rows, opt.rounds or 3, tbl)
+        there = [r for r in rows if r.lab == name and r.name in wanted]
+        if there:
+            in_lab(name, there, opt.rounds or 3, tbl)
     tbl.end()
     return tbl.rows
+
+
+def retimed(opt):
+    """The re-timed rows alone, each beside the real job."""
+    return bench(opt, [replace(r, real_hosts=()) for r in ROWS if r.recorded])
