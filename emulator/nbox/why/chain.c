@@ -107,12 +107,23 @@ static int find_offs(struct chain *c)
 	return r;
 }
 
+static uint64_t first_ns(const struct record *rec)
+{
+	uint64_t ns = UINT64_MAX;
+
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		ns = rec->ops[i].virtual_arrive_ns < ns ? rec->ops[i].virtual_arrive_ns : ns;
+	for (uint64_t i = 0; i < rec->n_points; i++)
+		ns = rec->points[i].virtual_ns < ns ? rec->points[i].virtual_ns : ns;
+	return ns;
+}
+
 int chain_make(const struct rows_graph *graph, const struct record *rec,
 	       const struct timeline_terms *terms, uint32_t rank, struct chain *ret)
 {
 	CLEANUP(chain_deinit) struct chain c = {.graph = graph};
 	CLEANUP(reader_deinit) struct reader reader = {.was = graph->rec, .now = rec};
-	uint64_t epoch;
+	uint64_t epoch = first_ns(rec);
 	int r = reader_init(&reader);
 
 	c.rows = calloc((size_t)graph->n + 1, sizeof(*c.rows));
@@ -126,9 +137,6 @@ int chain_make(const struct rows_graph *graph, const struct record *rec,
 		if (!is_own)
 			continue;
 		c.rows[c.n].terms = &terms[i];
-		epoch = c.n            ? epoch
-			: c.rows[0].op ? c.rows[0].op->virtual_arrive_ns
-				       : c.rows[0].point->virtual_ns;
 		set_times(&c.rows[c.n++], epoch);
 	}
 	r = line_up(&c);

@@ -1,5 +1,5 @@
 /* One rank of a re-timed run as a chain of what waits for what: the terms of timeline/timeline.h,
- * with virtual times in nanoseconds since the rank's first row. What an op takes beyond its start
+ * with virtual times in nanoseconds since the run's first row. What an op takes beyond its start
  * stays as it is; then the times follow from each other. */
 #pragma once
 

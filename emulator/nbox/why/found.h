@@ -28,6 +28,7 @@ enum why_kind {
 struct why_part {
 	enum why_kind kind;
 	uint32_t stream;    /* COMPUTED, SLOWED */
+	uint32_t own;       /* the rank that the path is at; of ops: that of the run's */
 	uint32_t group, op; /* of ops: of struct why; enum coll_kind */
 	uint32_t rank;      /* WAITED: for whom */
 	double ns;
@@ -62,6 +63,7 @@ struct why_won {
 /* All lists owned. */
 struct why {
 	uint32_t rank;
+	bool has_ranks; /* the path goes over other ranks, too */
 	bool has_steps; /* else the whole run is looked at */
 	char steps_how[256];
 	uint64_t n_timed;

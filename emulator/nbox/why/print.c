@@ -19,16 +19,19 @@ static const char *group_name(const struct why *w, uint32_t group)
 char *why_part_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
 {
 	const char *of = group_name(w, p->group), *op = coll_kind_name(p->op);
+	char rank[32];
 
+	snprintf(rank, sizeof(rank), w->has_ranks ? " of rank %u" : "", p->own);
 	switch (p->kind) {
 	case WHY_COMPUTED:
-		snprintf(buf, size, "computation on stream %u", p->stream);
+		snprintf(buf, size, "computation on stream %u%s", p->stream, rank);
 		break;
 	case WHY_SLOWED:
-		snprintf(buf, size, "what what-ifs add to computation on stream %u", p->stream);
+		snprintf(buf, size, "what what-ifs add to computation on stream %u%s", p->stream,
+			 rank);
 		break;
 	case WHY_HOST:
-		snprintf(buf, size, "the host");
+		snprintf(buf, size, "the host%s", rank);
 		break;
 	case WHY_MODELLED:
 		snprintf(buf, size, "%s of %s, by the model", op, of);
@@ -310,6 +313,8 @@ static json_t *parts_json(const struct why *w)
 			json_object_set_new(o, "rank", json_integer(p->rank));
 		if (p->kind == WHY_COMPUTED || p->kind == WHY_SLOWED)
 			json_object_set_new(o, "stream", json_integer(p->stream));
+		if (p->kind < WHY_MODELLED)
+			json_object_set_new(o, "of_rank", json_integer(p->own));
 		json_array_append_new(list, o);
 	}
 	return list;

@@ -19,7 +19,8 @@ struct look {
 	struct config *config;        /* owned */
 	struct record rec;            /* owned: re-timed */
 	struct timeline_terms *terms; /* owned */
-	struct chain chain;
+	struct chains chains;
+	const struct chain *chain;   /* of the rank that is looked at */
 	struct won_step *of_ops;     /* owned; timed iterations, by rows of @rec */
 	struct slack_step *of_chain; /* owned; the same, by rows of @chain */
 	uint64_t n;
@@ -29,7 +30,7 @@ static void look_deinit(struct look *l)
 {
 	config_free(l->config);
 	record_deinit(&l->rec);
-	chain_deinit(&l->chain);
+	chains_deinit(&l->chains);
 	free(l->terms);
 	free(l->of_ops);
 	free(l->of_chain);
@@ -142,9 +143,9 @@ static int find_rows(struct look *l)
 	l->of_chain = calloc(l->n + 1, sizeof(*l->of_chain));
 	if (!row_of || !l->of_chain)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < l->chain.n; i++)
-		if (l->chain.rows[i].op)
-			row_of[l->chain.rows[i].op - l->rec.ops] = i;
+	for (uint32_t i = 0; i < l->chain->n; i++)
+		if (l->chain->rows[i].op)
+			row_of[l->chain->rows[i].op - l->rec.ops] = i;
 	for (uint64_t i = 0; i < l->n; i++)
 		l->of_chain[i] =
 			(struct slack_step){row_of[l->of_ops[i].from], row_of[l->of_ops[i].to]};
@@ -153,7 +154,7 @@ static int find_rows(struct look *l)
 
 static double step_ns(const struct look *l, uint64_t i)
 {
-	return l->chain.rows[l->of_chain[i].to].at - l->chain.rows[l->of_chain[i].from].at;
+	return l->chain->rows[l->of_chain[i].to].at - l->chain->rows[l->of_chain[i].from].at;
 }
 
 /* The iteration that is nearest to the median. */
@@ -234,6 +235,16 @@ static int play(struct look *l, const struct why_config *from, struct why *w, st
 	return r;
 }
 
+static int find_chain(struct look *l, uint32_t rank)
+{
+	const struct chains_rank *of;
+
+	l->chains = (struct chains){.graph = &l->r->graph, .rec = &l->rec, .terms = l->terms};
+	of = chains_of(&l->chains, rank);
+	l->chain = of ? &of->chain : NULL;
+	return of ? 0 : -ENOMEM;
+}
+
 static int look(struct look *l, const struct why_config *from, struct why *w, struct err *err)
 {
 	struct slack_step step;
@@ -245,20 +256,20 @@ static int look(struct look *l, const struct why_config *from, struct why *w, st
 	if (r == 0 && l->n == 0)
 		return err_set(err, ENODATA, "rank %u has no two ops: nothing to look at", w->rank);
 	if (r == 0)
-		r = chain_make(&l->r->graph, &l->rec, l->terms, w->rank, &l->chain);
+		r = find_chain(l, w->rank);
 	if (r == 0)
 		r = find_rows(l);
 	if (r < 0)
 		return r;
 	w->median_ns = won_median(&l->rec, l->of_ops, l->n);
 	step = l->of_chain[typical(l, w->median_ns)];
-	from_ns = l->chain.rows[step.from].at;
-	w->iteration_ns = l->chain.rows[step.to].at - from_ns;
-	r = path_walk(&l->chain, step.to, from_ns, w);
+	from_ns = l->chain->rows[step.from].at;
+	w->iteration_ns = l->chain->rows[step.to].at - from_ns;
+	r = path_walk(&l->chains, step.to, from_ns, w);
 	if (r == 0)
-		r = slack_find(&l->chain, l->of_chain, l->n, w);
+		r = slack_find(l->chain, l->of_chain, l->n, w);
 	if (r == 0)
-		r = path_exposed(&l->chain, from_ns, l->chain.rows[step.to].at, w);
+		r = path_exposed(l->chain, from_ns, l->chain->rows[step.to].at, w);
 	if (r == 0)
 		r = find_late(l, w);
 	return r < 0 || from->skips_won

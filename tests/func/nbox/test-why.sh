@@ -48,6 +48,12 @@ holds "a straggler that copies another real rank is named" <<'P'
 w = why("both", "--what-if", "slow:rank=3,compute=2")
 assert w["waited_for"][0]["rank"] == 3 and {x["if"]: x["won_ms"] for x in w["retimed"]}["rank 3 computes as long as its template"] > 0, w
 P
+holds "the path goes on at a real rank that ops waited for" <<'P'
+w = why("both", "--what-if", "slow:rank=1,compute=2")
+slowed = sum(p["ms"] for p in w["path"] if p["kind"] == "what-ifs on computation" and p["of_rank"] == 1)
+assert slowed > 0.2 * w["iteration_ms"] and not [p for p in w["path"] if p["kind"] == "waiting"], w["path"]
+near(sum(p["ms"] for p in w["path"]), w["iteration_ms"], 1e-9)
+P
 holds "each axis has its line; without ops their delays are gone" <<'P'
 w = why("tp-dp", "--what-if", "add:op=allreduce,delay=1ms")
 won = {x["if"]: x["won_ms"] for x in w["retimed"]}
