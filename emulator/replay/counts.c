@@ -178,7 +178,8 @@ static int find_count(const struct counts_ask *x, const struct seen *s, uint32_t
 		size = s->to->n_ranks;
 	} else if (s->n > 1) {
 		is_law = law_fit(s->samples, s->n, ret_law);
-		*ret_how = is_law && law_is_beyond(ret_law, size) ? COUNTS_BEYOND : COUNTS_FITTED;
+		*ret_how = is_law && !law_is_beyond(ret_law, size) ? COUNTS_FITTED : COUNTS_BEYOND;
+		is_law = is_law || law_fit_nearest(s->samples, s->n, size, ret_law);
 	} else if (!s->is_resized) {
 		is_law = law_make(LAW_KEEP, &own, 1, ret_law);
 	} else {

@@ -19,7 +19,8 @@ int counts_declare(const char *text, struct counts_declared *ret, struct err *er
 enum counts_how {
 	COUNTS_ASSUMED,  /* from one record, as the kind of op has it */
 	COUNTS_FITTED,   /* to records of several sizes */
-	COUNTS_BEYOND,   /* the same, outside these sizes, by a law of two free numbers */
+	COUNTS_BEYOND,   /* the same, outside these sizes, by a law of two free numbers, or anywhere
+			    by one that explains the two nearest sizes alone */
 	COUNTS_DECLARED, /* by the user */
 	COUNTS_HOWS
 };

@@ -92,6 +92,25 @@ bool law_fit(const struct law_sample *samples, size_t n, struct law *ret)
 	return false;
 }
 
+static uint32_t distance(const struct law_sample *s, uint32_t size)
+{
+	return s->size > size ? s->size - size : size - s->size;
+}
+
+bool law_fit_nearest(const struct law_sample *samples, size_t n, uint32_t size, struct law *ret)
+{
+	const struct law_sample *one = samples, *two = NULL;
+
+	for (size_t i = 1; i < n; i++)
+		if (distance(&samples[i], size) < distance(one, size))
+			one = &samples[i];
+	for (size_t i = 0; i < n; i++)
+		if (samples[i].size != one->size &&
+		    (!two || distance(&samples[i], size) < distance(two, size)))
+			two = &samples[i];
+	return two && law_fit((const struct law_sample[]){*one, *two}, 2, ret);
+}
+
 bool law_is_beyond(const struct law *law, uint32_t size)
 {
 	return law->kind >= LAW_FALL && (size < law->few.size || size > law->many.size);

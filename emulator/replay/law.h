@@ -35,6 +35,9 @@ bool law_make(enum law_kind kind, const struct law_sample *samples, size_t n, st
  * that falls with the size is taken for a + b / size, which stays above zero where a line would
  * not; one that rises, for a + b x size, which goes on as it did. Return: there is one. */
 bool law_fit(const struct law_sample *samples, size_t n, struct law *ret);
+/* Where no law explains all: that of the two samples whose sizes are nearest to @size. Return:
+ * there are two of different sizes. */
+bool law_fit_nearest(const struct law_sample *samples, size_t n, uint32_t size, struct law *ret);
 /* Return: false: there is none, below zero or above 2^64. */
 bool law_count(const struct law *law, uint32_t size, uint64_t *ret);
 /* It has two free numbers, and @size lies outside what was seen. */

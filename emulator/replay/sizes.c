@@ -256,6 +256,9 @@ int sizes_match(const struct record *rec, const struct record *const *others, si
 		o->rec = others[s.n];
 		r = world_of_record(&o->rec->header, &o->world, err);
 		r = r == 0 ? world_check(&world, &o->world, err) : r;
+		if (r < 0)
+			err_prefix(err, r, "the run of %u ranks beside that of %u",
+				   o->rec->header.world_size, world.size);
 		r = r == 0 ? match(&list, &world, o, err) : r;
 	}
 	if (r < 0)

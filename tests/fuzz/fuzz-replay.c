@@ -1,5 +1,6 @@
-/* Records that the reader accepts, played again in a world of their size: a replay or a sentence.
- */
+/* Records that the reader accepts, played again: in a world of their size, in one of twice as many
+ * nodes with counts that are declared, and in that with counts fitted to the record and to itself
+ * in another world. A replay or a sentence. */
 #include "fuzz.h"
 
 #include <dlfcn.h>
@@ -49,7 +50,8 @@ static int set_real(struct config *c, const struct record *r)
 	return used ? config_set(c, CONFIG_REAL, SOURCE_FLAG, text) : 0;
 }
 
-static void play(const struct record *r, const struct config *c)
+static void play(const struct record *r, const struct config *c, const struct sizes *sizes,
+		 const struct counts_declared *declared)
 {
 	const char *dirs[] = {models_dir(), NULL};
 	struct rows_graph g;
@@ -59,7 +61,8 @@ static void play(const struct record *r, const struct config *c)
 
 	if (rows_graph_make(r, &g, &err) < 0)
 		return;
-	const struct replay in = {.graph = &g, .config = c, .dirs = dirs};
+	const struct replay in = {
+		.graph = &g, .config = c, .dirs = dirs, .sizes = sizes, .declared = declared};
 
 	if (replay_play(&in, &out, &told, &err) == 0) {
 		if (out.n_ops > r->n_ops || out.n_points > r->n_points)
@@ -71,10 +74,53 @@ static void play(const struct record *r, const struct config *c)
 	rows_graph_deinit(&g);
 }
 
+/* The configuration of @n_nodes nodes; NULL: none. */
+static struct config *configure(const struct record *r, uint32_t n_nodes)
+{
+	struct config *c = NULL;
+	struct err err = {""};
+
+	if (config_new(&c) < 0)
+		return NULL;
+	if (set(c, CONFIG_NODES, n_nodes) < 0 ||
+	    set(c, CONFIG_GPUS_PER_NODE, r->header.gpus_per_node) < 0 || set_real(c, r) < 0 ||
+	    (r->header.layout[0] &&
+	     config_set(c, CONFIG_LAYOUT, SOURCE_FILE, r->header.layout) < 0) ||
+	    config_set(c, CONFIG_MODEL, SOURCE_FLAG, "ring") < 0)
+		return config_free(c);
+	c->is_of_run = true; /* the layout follows the nodes */
+	return config_finish(c, &err) == 0 ? c : config_free(c);
+}
+
+static void play_all(const struct record *r)
+{
+	struct record other = *r;
+	const struct record *const others[] = {&other};
+	struct config *same = configure(r, r->header.n_nodes),
+		      *twice = configure(r, 2 * r->header.n_nodes);
+	struct counts_declared declared;
+	struct sizes sizes;
+	struct err err = {""};
+
+	memset(declared.law, LAW_TOTAL, sizeof(declared.law));
+	if (same)
+		play(r, same, NULL, NULL);
+	if (twice)
+		play(r, twice, NULL, &declared);
+	other.header.world_size *= 3;
+	other.header.n_nodes *= 3;
+	memset(other.header.layout, 0, sizeof(other.header.layout));
+	if (twice && sizes_match(r, others, 1, &sizes, &err) == 0) {
+		play(r, twice, &sizes, NULL);
+		sizes_deinit(&sizes);
+	}
+	config_free(same);
+	config_free(twice);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char packed[1 << 17];
-	struct config *c = NULL;
 	struct record r;
 	struct err err = {""};
 	size_t n;
@@ -90,12 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (record_parse(data, size, &r, &err))
 		return 0;
-	if (r.header.world_size <= 64 && config_new(&c) == 0 &&
-	    set(c, CONFIG_NODES, r.header.n_nodes) == 0 &&
-	    set(c, CONFIG_GPUS_PER_NODE, r.header.gpus_per_node) == 0 && set_real(c, &r) == 0 &&
-	    config_set(c, CONFIG_MODEL, SOURCE_FLAG, "ring") == 0 && config_finish(c, &err) == 0)
-		play(&r, c);
-	config_free(c);
+	if (r.header.world_size <= 64)
+		play_all(&r);
 	record_deinit(&r);
 	return 0;
 }

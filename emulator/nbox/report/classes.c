@@ -34,8 +34,10 @@ static void fill(struct report_class *x, const struct config *c, uint32_t rank, 
 	x->real = real;
 	x->like = c->classes.of[real];
 	for (size_t i = 0; i < n; i++)
-		if (is_real_in(origins[i].rec, origins[i].was[k]))
+		if (is_real_in(origins[i].rec, origins[i].was[k])) {
 			snprintf(x->run, sizeof(x->run), "%.127s", origins[i].run);
+			x->real = origins[i].was[k];
+		}
 	plain_text(x->run);
 }
 

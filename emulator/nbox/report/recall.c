@@ -18,6 +18,35 @@ static bool has_warning(const struct report *r, const char *text)
 	return false;
 }
 
+static void take_text(const json_t *o, const char *key, char *buf, size_t size)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	snprintf(buf, size, "%s", text ? text : "");
+	plain_text(buf);
+}
+
+static void recall_counts(struct report *r, const json_t *list)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach(list, i, o)
+	{
+		struct report_counts *c = &r->counts[r->n_counts];
+		const char *kind = json_string_value(json_object_get(o, "op"));
+
+		if (r->n_counts == REPORT_COUNTS_MAX || !kind || coll_kind_parse(kind) < 0)
+			return;
+		c->kind = (uint32_t)coll_kind_parse(kind);
+		c->n_ops = (uint64_t)json_integer_value(json_object_get(o, "ops"));
+		take_text(o, "how", c->how, sizeof(c->how));
+		take_text(o, "law", c->law, sizeof(c->law));
+		take_text(o, "text", c->text, sizeof(c->text));
+		r->n_counts++;
+	}
+}
+
 void report_recall(struct report *rep, const char *path)
 {
 	CLEANUP(json_freep) json_t *o = NULL;
@@ -36,6 +65,7 @@ void report_recall(struct report *rep, const char *path)
 		snprintf(rep->device, sizeof(rep->device), "%s", device);
 	plain_text(rep->network);
 	plain_text(rep->device);
+	recall_counts(rep, json_object_get(o, "counts"));
 	report_classes_recall(rep, json_object_get(o, "classes"));
 	json_array_foreach(warnings, i,
 			   w) if (json_string_value(w) && !has_warning(rep, json_string_value(w)))

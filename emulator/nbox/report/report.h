@@ -59,8 +59,7 @@ struct report_comms {
 struct report_counts {
 	uint32_t kind;
 	uint64_t n_ops;
-	const char *how, *law; /* static */
-	char text[192];
+	char how[16], law[16], text[192];
 };
 
 /* Its texts may be printed (base/plain.h), whatever the record and the files beside it say. */

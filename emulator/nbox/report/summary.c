@@ -219,10 +219,10 @@ static json_t *counts_json(const struct report *r)
 	for (uint32_t i = 0; i < r->n_counts; i++) {
 		const struct report_counts *c = &r->counts[i];
 
-		json_array_append_new(list, json_pack("{s:s, s:I, s:s, s:s}", "op",
+		json_array_append_new(list, json_pack("{s:s, s:I, s:s, s:s, s:s}", "op",
 						      coll_kind_name(c->kind), "ops",
 						      (json_int_t)c->n_ops, "how", c->how, "law",
-						      c->law));
+						      c->law, "text", c->text));
 	}
 	return list;
 }

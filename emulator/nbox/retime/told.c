@@ -32,10 +32,9 @@ static void tell(struct report *rep, enum counts_how how, uint32_t kind, enum la
 	const char *name = coll_kind_name(kind);
 
 	if (rep->n_counts < REPORT_COUNTS_MAX) {
-		*c = (struct report_counts){.kind = kind,
-					    .n_ops = n,
-					    .how = hows[how],
-					    .law = law_name(law)};
+		*c = (struct report_counts){.kind = kind, .n_ops = n};
+		snprintf(c->how, sizeof(c->how), "%s", hows[how]);
+		snprintf(c->law, sizeof(c->law), "%s", law_name(law));
 		snprintf(c->text, sizeof(c->text), "%llu %s: %s, %s%s%s%s", (unsigned long long)n,
 			 name, laws[law], hows[how], how == COUNTS_DECLARED ? "" : " from runs of ",
 			 how == COUNTS_DECLARED ? "" : ranks,

@@ -55,6 +55,8 @@ done
 exits 0 "moe of 2 nodes and of 4 on 8" "$NBOX" retime moe2 --with moe4 --nodes 8 --out moe-up
 check "the other way round, too" same moe-up moe8
 says "AllToAll: as many bytes in all as they had, fitted from runs of 2 and 4 ranks" "the summary says where they come from"
+exits 0 "a report of it" "$NBOX" report moe
+says "AllToAll: as many bytes in all as they had, fitted from runs of 4 and 2 ranks" "says it again"
 is "$(how moe/summary.json)" "[('AllReduce', 'keep', 'fitted', 1), ('AllToAll', 'total', 'fitted', 4)]" "and so does summary.json"
 is "$(how pipeline/summary.json)" "[('AllReduce', 'keep', 'assumed', 2)]" "what only one run has is assumed"
 is "$(json pipeline/summary.json '[w for w in d["warnings"] if w.startswith("assumed: 2 AllReduce")] != []')" True "with a warning"

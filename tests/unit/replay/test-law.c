@@ -118,6 +118,12 @@ static void test_simplest(void **state)
 	assert_true(law_count(&law, 5, &count));
 	assert_int_equal(count, 15);
 	assert_false(fits(none, 3, &law));
+	assert_true(law_fit_nearest(none, 3, 7, &law));
+	assert_int_equal(law.few.size, 4);
+	assert_int_equal(law.many.size, 8);
+	assert_true(law_fit_nearest(none, 3, 1, &law));
+	assert_int_equal(law.many.size, 4);
+	assert_false(law_fit_nearest(none, 1, 1, &law));
 	assert_true(fits(huge, 2, &law));
 	assert_false(law_count(&law, 1, &count)); /* above 2^64 */
 	assert_false(law_count(&law, 1 << 20, &count));
