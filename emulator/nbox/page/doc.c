@@ -38,6 +38,7 @@ static const char style[] =
 	".prose tr{display:grid;grid-template-columns:1fr auto 6.5rem;border-bottom:1px solid var(--edge)}.prose td{border:0}"
 	".prose th:last-child{display:none}.prose td:last-child{grid-column:1/-1;padding:0 0 .4rem;color:var(--soft)}}\n"
 	"@media print{body{max-width:none;padding:0;font-size:10pt}th,td{padding:.2rem .4rem}th,.r{white-space:normal}"
+	"td:first-child{min-width:0}td:last-child{overflow-wrap:anywhere}"
 	"table{font-size:8.5pt}h2{break-after:avoid}figure,tr,.card,li{break-inside:avoid}"
 	".wide svg{min-width:0}.wide,.scroll{overflow:visible}.card,.warnings li,p>code{outline:1px solid var(--edge)}}\n";
 

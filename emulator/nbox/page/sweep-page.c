@@ -164,6 +164,8 @@ static void draw_times(const struct page_sweep *s, const struct curves *c, enum 
 
 	make_series(s, c, MS, series);
 	for (size_t i = 0; i < c->n; i++) {
+		if (s->axis && c->is_dots[i])
+			continue; /* there are several at one place */
 		series[i].low = column(s, c, i, LOW);
 		series[i].high = column(s, c, i, HIGH);
 	}
