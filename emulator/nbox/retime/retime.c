@@ -288,7 +288,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .sink = {on_warn, &warnings}};
 	int e = c->n_failures
 			? err_set(err, EINVAL,
-				  "%s: a rank that fails is not re-timed: nbox run ends the job as in life",
+				  "%s: a rank that fails is not re-timed, for no record has what the job does then; --what-if none leaves it out",
 				  c->failures[0].text)
 			: replay_play(&in, &ret->rec, &ret->told, err);
 
