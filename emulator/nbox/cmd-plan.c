@@ -26,8 +26,9 @@ static int usage(FILE *to, int code)
 		"say what was assumed, and where it is extrapolated. A layout follows the nodes: its data-parallel axis grows.\n"
 		"A goal is of tokens/s or samples/s, step_ms, efficiency, price/hour, or price/M (of a million samples). Of the points that meet it\n"
 		"the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
-		"Prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: by the node's preset, fabric or NICs, or by option and value\n"
-		"(inter-bandwidth=50GB/s); the first that fits. DIR, else RUN-sweep, gets plan.html, plan.csv and plan.json, and the sweep's files.\n\n");
+		"Prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: by the node's preset, fabric's file or NICs, or by option and\n"
+		"value (inter-bandwidth=50GB/s); the first that fits. DIR, else RUN-sweep, gets plan.html, plan.csv and plan.json, and the sweep's\n"
+		"files.\n\n");
 	option_help(COMMAND_PLAN, 22, to);
 	return code;
 }

@@ -38,7 +38,8 @@ def launches(text):
 
 def plan_of(run, out):
     """plan.csv of what ./scripts/plan-gpt asks."""
-    execute([NBOX, "plan", run, "--nodes", "4,8,32,128", "--fabric", "{%s}" % ",".join(FABRICS), "--tokens-per-step", "8K", "--out", out], 60)
+    execute([NBOX, "plan", run, "--nodes", "4,8,32,128", "--fabric", "{%s}" % ",".join(FABRICS), "--tokens-per-step", "8K",
+             "--prices", os.path.join(TOP, "share", "clusters", "prices.yaml"), "--out", out], 60)
     with open(os.path.join(out, "plan.csv")) as f:
         return f.read()
 

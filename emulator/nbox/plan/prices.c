@@ -127,9 +127,13 @@ static bool fits(const char *key, const struct config *c)
 
 	if (strcmp(key, "default") == 0)
 		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (config_text(c, kinds[i]) && strcmp(key, config_text(c, kinds[i])) == 0)
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const char *text = config_text(c, kinds[i]);
+		const char *slash = text && kinds[i] == CONFIG_FABRIC ? strrchr(text, '/') : NULL;
+
+		if (text && (strcmp(key, text) == 0 || (slash && strcmp(key, slash + 1) == 0)))
 			return true;
+	}
 	for (int id = 0; key[n] && id < CONFIG_OPTIONS; id++)
 		if (strlen(options[id].name) == n && strncmp(options[id].name, key, n) == 0 &&
 		    config_text(c, (enum option_id)id) &&
