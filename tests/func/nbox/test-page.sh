@@ -29,8 +29,9 @@ exits 0 "a page of several runs" "$NBOX" report --format html --out sweep.html d
 check "its figures are theirs" python3 -IS "$here/check-page.py" sweep.html nbox-out/d0/summary.json nbox-out/d2/summary.json nbox-out/d5/summary.json
 check "they lie over what differs" grep -q '>what-if add:op=allreduce,delay (ms)</text>' sweep.html
 check "which is a number" grep -q '<td>delay=2ms</td>' sweep.html
-exits 0 "live runs of a sweep" timeout 100 "$NBOX" sweep d0 --live --what-if 'add:op=allreduce,delay={0,4ms}' --out live
-exits 0 "a sweep with them beside it" "$NBOX" sweep live/points/delay=0ms --what-if 'add:op=allreduce,delay={0..8ms:2ms}' --out a-sweep-with-a-long-name --beside live
+live=live-runs-of-the-job-of-that-run-without-and-with-a-delay-of-each-all-reduce
+exits 0 "live runs of a sweep" timeout 100 "$NBOX" sweep d0 --live --what-if 'add:op=allreduce,delay={0,4ms}' --out $live
+exits 0 "a sweep with them beside it" "$NBOX" sweep $live/points/delay=0ms --what-if 'add:op=allreduce,delay={0..8ms:2ms}' --out beside --beside $live
 exits 0 "one of many curves" "$NBOX" sweep d0 --nodes 1..64:x2 --what-if 'add:op=allreduce,delay={0..6ms:1ms}' --out curves
 exits 0 "one of runs that differ in several settings" "$NBOX" report --format html d0 odd
 says ", model nccl" "names them"
@@ -56,7 +57,7 @@ exits 0 "a record alone" "$NBOX" report --format html --out alone.html alone.nbo
 exits 1 "a page that cannot be written" "$NBOX" report --format html --out /dev/full d5
 
 if command -v chromium >/dev/null; then
-	check "in Chromium: no error, no request, no overflow, readable" timeout 200 python3 -IS "$here/browser.py" odd.html d5.html sweep.html a-sweep-with-a-long-name/sweep.html curves/sweep.html
+	check "in Chromium: no error, no request, no overflow, readable" timeout 200 python3 -IS "$here/browser.py" odd.html d5.html sweep.html beside/sweep.html curves/sweep.html
 else
 	pass "in Chromium # SKIP chromium is not installed"
 fi
