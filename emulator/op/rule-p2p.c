@@ -167,27 +167,55 @@ static int end_post(const struct run *run, struct post *post, double end, double
 	return r;
 }
 
-/* The calls begin when the last post has come, or their messages' receivers. */
+/* When the last message of @run can begin: with its sender, where the buffers take it and the
+ * receiver is real, else when that has come, too. */
+static double begin_of(const struct run *run, bool is_plain)
+{
+	double begin = -INFINITY;
+
+	for (uint32_t i = 0; i < run->n_posts; i++) {
+		const struct post *post = run->posts[i];
+		const struct op *op = post->op;
+		double at = arrival_of(post, post->member->world_rank, is_plain);
+
+		for (uint32_t k = 0; k < op->n_flows && at > begin; k++) {
+			const struct sched_p2p *call = &op->p2p->calls[k];
+
+			if (op->flows[k].turn == run->turn &&
+			    (call->is_send || call->bytes > SIM_BUFFER_BYTES ||
+			     !bitmap_test(&run->comm->is_real, call->peer)))
+				begin = at;
+		}
+	}
+	return begin;
+}
+
+/* The messages travel from their senders' arrival on; who receives later finds them there. */
 static int share(struct run *run, bool is_plain, struct err *err)
 {
-	double *ends = run->ends + (is_plain ? run->n_posts : 0), start = -INFINITY,
-	       end = -INFINITY;
+	double *ends = run->ends + (is_plain ? run->n_posts : 0), end = -INFINITY;
 	double takes_ns = is_plain ? run->timing.model_ns : run->timing.end_ns;
+	double start = begin_of(run, is_plain), there;
 	const struct warp *w;
 	int r;
 
 	for (uint32_t i = 0; i < run->n_posts; i++) {
 		const struct post *post = run->posts[i];
 
-		start = fmax(start, arrival_of(post, post->member->world_rank, is_plain));
-		end = fmax(end, ends[i]);
+		if (ends[i] > arrival_of(post, post->member->world_rank, is_plain))
+			end = fmax(end, ends[i]);
 	}
 	start = fmax(start, end - takes_ns);
-	if (!(end > start))
+	there = fmax(end, start + takes_ns);
+	if (!(there > start))
 		return 0;
-	r = contention_add(run, is_plain, start, end - start, &w, err);
-	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
-		run->claim[is_plain]->of[i].end = ends[i] = contention_at(w, start, ends[i]);
+	r = contention_add(run, is_plain, start, there - start, &w, err);
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
+		double moved = contention_at(w, start, fmin(ends[i], there));
+
+		run->claim[is_plain]->of[i].end = moved;
+		ends[i] = fmax(ends[i], moved);
+	}
 	return r;
 }
 

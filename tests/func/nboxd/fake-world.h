@@ -1,4 +1,4 @@
-/* For tests of nboxd: it and a world of up to four fake workers, with a folder for their socket. */
+/* For tests of nboxd: it and a world of up to five fake workers, with a folder for their socket. */
 #pragma once
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "fake-worker.h"
 
 static char dir[64];
-static struct fake f[4];
+static struct fake f[5];
 
 /* The folder, as a group's fixture. */
 static inline int make_dir(void **state)

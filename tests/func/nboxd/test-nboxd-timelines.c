@@ -85,7 +85,9 @@ static void arrive(uint32_t rank, unsigned comm, uint64_t seq, uint32_t kind, st
 		  &m, sizeof(m.arrive) + m.arrive.n_deps * sizeof(m.deps[0]));
 }
 
-/* The same for one send or receive, of 64 bytes; @number: of the rank's. */
+static uint64_t p2p_bytes = 64;
+
+/* The same for one send or receive; @number: of the rank's. */
 static void arrive_p2p(uint32_t rank, uint64_t number, bool is_send, uint32_t peer, struct told t)
 {
 	struct {
@@ -96,7 +98,7 @@ static void arrive_p2p(uint32_t rank, uint64_t number, bool is_send, uint32_t pe
 			  .arrive_ns = zero + t.at,
 			  .kind = COLL_SENDRECV,
 			  .n_p2p = 1},
-	       .call = {.peer = peer, .is_send = is_send, .bytes = 64}};
+	       .call = {.peer = peer, .is_send = is_send, .bytes = p2p_bytes}};
 
 	m.arrive.n_deps = take_deps(&t, m.deps);
 	f[rank].has_release = false;
@@ -498,6 +500,31 @@ static void lag_passes_on_by_the_images_of_a_communicator(void **state)
 	stop(&d, 2);
 }
 
+/* 4 KiB take 4.096 ms. Rank 0 sends to rank 2 from 10 ms on, to rank 4 from 12 ms on: from there
+ * both have half of its port. Rank 2 comes when its message is there. */
+static void a_message_shares_its_senders_port_before_its_receiver_comes(void **state)
+{
+	static const char *const ports[] = {
+		"--model", "pinned:algo=ring,chunk=1M", "--inter-latency",
+		"0ns",     "--inter-bandwidth",         "1MB/s",
+		NULL};
+	struct daemon d;
+
+	(void)state;
+	start_with(&d, "4", 5, ports);
+	p2p_bytes = 4 << 10;
+	arrive_p2p(0, 0, true, 2, (struct told){1, 10 * MS, {0}});
+	arrive_p2p(2, 0, false, 0, (struct told){1, 20 * MS, {0}});
+	assert_int_equal(over(0), 10 * MS);
+	assert_int_equal(over(2), 20 * MS);
+	done(0, 0, WIRE_SEQ_P2P | 0, 0);
+	arrive_p2p(4, 0, false, 0, (struct told){1, 5 * MS, {0}});
+	arrive_p2p(0, 1, true, 4, (struct told){2, 12 * MS, {1}});
+	assert_int_equal(over(4), 12 * MS + 2 * 2096000 + 2000000);
+	p2p_bytes = 64;
+	stop(&d, 5);
+}
+
 /* Rank 3 copies rank 1, which computes for 10 ms and calls nobody. Rank 0 receives from rank 3, and
  * sends to it what its buffers take. */
 static void a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller(void **state)
@@ -605,6 +632,7 @@ int main(void)
 		cmocka_unit_test(
 			ends_of_ranks_told_apart_are_found_alike_with_what_ifs_and_without),
 		cmocka_unit_test(lag_passes_on_by_the_images_of_a_communicator),
+		cmocka_unit_test(a_message_shares_its_senders_port_before_its_receiver_comes),
 		cmocka_unit_test(
 			a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller),
 		cmocka_unit_test(
