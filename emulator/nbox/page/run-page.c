@@ -363,6 +363,8 @@ static void write_setting(const struct page_run *p, struct doc *d)
 	setting(d, "network", p->rep->network);
 	setting(d, "decided by", p->rep->decided_by);
 	setting(d, "layout", h->layout);
+	for (uint32_t i = 0; i < p->rep->n_counts; i++)
+		setting(d, "counts", p->rep->counts[i].text);
 	setting(d, "data", wire_data_name(h->data));
 	setting(d, "exchange", wire_exchange_name(h->exchange));
 	setting(d, "device", p->rep->device);

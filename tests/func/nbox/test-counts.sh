@@ -21,7 +21,8 @@ J
 # run JOB NODES REAL [OPTION...]: its results are in JOBNODES
 run() {
 	local job=$1 nodes=$2 real=$3; shift 3
-	timeout 100 "$NBOX" run --quiet --nodes "$nodes" --gpus-per-node 1 --real "$real" --model ring --out "$job$nodes" "$@" -- \
+	[[ $* = *--out* ]] || set -- --out "$job$nodes" "$@"
+	timeout 100 "$NBOX" run --quiet --nodes "$nodes" --gpus-per-node 1 --real "$real" --model ring "$@" -- \
 		"$BUILD/tests/apps/stepper" "$job.job" --iterations 1 --warmup 0
 }
 
@@ -32,8 +33,8 @@ import json, subprocess, sys
 nbox, *dirs = sys.argv[1:]
 def ops(run):
     lines = subprocess.run([nbox, "record", "dump", "--json", "--kind", "op", run], capture_output=True, text=True, check=True).stdout.splitlines()
-    rows = sorted((json.loads(line) for line in lines), key=lambda o: (o["world_rank"], o["comm"], o["kind"], o["seq"]))
-    return [[o[key] for key in ("world_rank", "comm", "rank", "kind", "dtype", "seq", "count", "bytes", "root")] + [round(o["model_ns"], 3), o.get("calls")] for o in rows]
+    rows = sorted((json.loads(line) for line in lines), key=lambda o: (o["world_rank"], o["kind"], o["seq"], o["comm"]))
+    return [[o[key] for key in ("world_rank", "rank", "kind", "dtype", "seq", "count", "bytes", "root")] + [round(o["model_ns"], 3), o.get("calls")] for o in rows]
 a, b = map(ops, dirs)
 assert a and len(a) == len(b), (len(a), len(b))
 for x, y in zip(a, b):
@@ -61,6 +62,17 @@ is "$(how moe/summary.json)" "[('AllReduce', 'keep', 'fitted', 1), ('AllToAll', 
 is "$(how pipeline/summary.json)" "[('AllReduce', 'keep', 'assumed', 2)]" "what only one run has is assumed"
 is "$(json pipeline/summary.json '[w for w in d["warnings"] if w.startswith("assumed: 2 AllReduce")] != []')" True "with a warning"
 is "$(json pipeline/summary.json 'd["real_ranks"]')" 2 "a rank of each stage is real"
+
+# the stages of a pipeline one after the other, at two sizes: runs of one size play together, those of the other say how counts change
+for nodes in 2 4; do
+	for stage in 0 1; do
+		exits 0 "stage $stage of $nodes nodes alone" run pipeline $nodes $((stage * nodes / 2)) --layout "dp=$((nodes / 2)),pp=2" --out "stage$stage-$nodes"
+	done
+done
+exits 0 "stages of 4 nodes and of 2 on 8" "$NBOX" retime stage0-4 --with stage1-2 --with stage1-4 --with stage0-2 --nodes 8 --out stages
+check "their ops are those of a run there" same stages pipeline8
+is "$(json stages/summary.json '[(c["class"], c["timeline_of_rank"], c["of_run"]) for c in d["classes"]]')" \
+	"[('pp=0', 0, 'stage0-4'), ('pp=1', 2, 'stage1-4')]" "whose timelines they have is said by the ranks of their runs"
 
 exits 1 "all-to-alls of one run" "$NBOX" retime moe4 --nodes 8
 says "--counts AllToAll=total" "are refused with what to do"

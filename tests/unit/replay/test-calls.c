@@ -118,11 +118,56 @@ static void test_make(void **state)
 	expect(CALLS_DISTANCE, "0>2:5", &four, &two, NULL);
 }
 
+/* Beside counting ranks one by one: the neighbour along tp or pp of each rank of tp x dp x pp, in
+ * the world of all ranks, where dp grows. */
+static void check_neighbour(const uint32_t n[3], uint32_t dp, bool is_pp)
+{
+	char few_text[64], many_text[64];
+	struct where few, many;
+
+	snprintf(few_text, sizeof(few_text), "tp=%u,dp=%u,pp=%u", n[0], n[1], n[2]);
+	snprintf(many_text, sizeof(many_text), "tp=%u,dp=%u,pp=%u", n[0], dp, n[2]);
+	few = where(n[0] * n[1] * n[2], 0, few_text);
+	many = where(n[0] * dp * n[2], 0, many_text);
+	for (uint32_t p = 0, rank = 0; p < n[2]; p++)
+		for (uint32_t d = 0; d < n[1]; d++)
+			for (uint32_t t = 0; t < n[0]; t++, rank++) {
+				uint32_t t2 = is_pp ? t : (t + 1) % n[0],
+					 p2 = is_pp ? (p + 1) % n[2] : p;
+				char from[64], want[64];
+
+				few.rank = rank;
+				many.rank = t + n[0] * (d + dp * p);
+				snprintf(from, sizeof(from), "%u>%u:8", rank,
+					 t2 + n[0] * (d + n[1] * p2));
+				snprintf(want, sizeof(want), "%u>%u:8", many.rank,
+					 t2 + n[0] * (d + dp * p2));
+				expect(CALLS_LAYOUT, from, &few, &many, want);
+				assert_int_equal(world_rank(&few.world, &many.world, rank),
+						 many.rank);
+			}
+}
+
+static void test_neighbours(void **state)
+{
+	(void)state;
+	for (uint32_t tp = 1; tp <= 3; tp++)
+		for (uint32_t dp = 1; dp <= 3; dp++)
+			for (uint32_t pp = 1; pp <= 3; pp++)
+				for (uint32_t more = dp; more <= 4; more++) {
+					const uint32_t n[] = {tp, dp, pp};
+
+					check_neighbour(n, more, true);
+					check_neighbour(n, more, false);
+				}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_make),
+		cmocka_unit_test(test_neighbours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
