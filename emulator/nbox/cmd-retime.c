@@ -33,7 +33,7 @@ struct args {
 	size_t n_runs;
 	struct option_word *options; /* owned list; of the configuration */
 	size_t n_options;
-	struct counts_declared declared;
+	struct declared_counts declared;
 	struct recorded run;
 	struct config *config; /* NULL: not yet */
 };
@@ -74,7 +74,7 @@ static int take_words(int argc, char **argv, struct args *a, struct err *err)
 		else if (w.id == FLAG_WITH)
 			a->runs[a->n_runs++] = w.value;
 		else if (w.id == FLAG_COUNTS)
-			r = counts_declare(w.value, &a->declared, err);
+			r = declared_parse(w.value, &a->declared, err);
 		else if (w.id == FLAG_JSON)
 			a->json = w.value;
 		else if (w.id == CONFIG_OUT)

@@ -7,61 +7,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/suggest.h"
 #include "replay/calls.h"
 
 #define HOW_NOT COUNTS_HOWS /* nothing changes */
-
-/* --- what is declared ------------------------------------------------------------------------- */
-
-static int refuse_word(const char *what, const char *word, const char *const *names, size_t n,
-		       struct err *err)
-{
-	const char *near = suggest_long(word, names, n);
-
-	return err_set(err, EINVAL, "'%.32s' is no %s%s%s%s", word, what,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-}
-
-static int declare(const char *kind_name, const char *law_text, struct counts_declared *ret,
-		   struct err *err)
-{
-	static const char *const kinds[] = {"allreduce", "allgather", "reducescatter",
-					    "broadcast", "reduce",    "alltoall",
-					    "gather",    "scatter",   "sendrecv"};
-	int kind = coll_kind_parse(kind_name), law = LAW_KEEP;
-	const char *names[] = {law_name(LAW_KEEP), law_name(LAW_TOTAL), law_name(LAW_GROW)};
-
-	if (kind < 0)
-		return refuse_word("kind of op", kind_name, kinds, ARRAY_SIZE(kinds), err);
-	while (law <= LAW_GROW && strcmp(law_text, law_name((enum law_kind)law)) != 0)
-		law++;
-	if (law > LAW_GROW)
-		return refuse_word("law (keep, total, grow)", law_text, names, ARRAY_SIZE(names),
-				   err);
-	if (ret->law[kind] != LAW_NONE && ret->law[kind] != law)
-		return err_set(err, EINVAL, "%s is declared twice", kind_name);
-	ret->law[kind] = (uint8_t)law;
-	return 0;
-}
-
-int counts_declare(const char *text, struct counts_declared *ret, struct err *err)
-{
-	CLEANUP(freep) char *words = strdup(text);
-	char *at = words, *word;
-	int r = words ? 0 : err_set(err, ENOMEM, "out of memory");
-
-	while (r == 0 && (word = strsep(&at, ","))) {
-		char *law = strchr(word, '=');
-
-		if (!law)
-			return err_set(err, EINVAL,
-				       "'%.32s' is no KIND=LAW, such as alltoall=total", word);
-		*law++ = '\0';
-		r = declare(word, law, ret, err);
-	}
-	return r;
-}
 
 /* --- one count -------------------------------------------------------------------------------- */
 
@@ -111,13 +59,15 @@ static void see(const struct counts_ask *x, uint64_t index, struct seen *s)
 	}
 	for (size_t i = 1; i < s->n; i++)
 		is_of_comm |= s->ops[i]->of->n_ranks != s->op->of->n_ranks;
-	/* a communicator of one size everywhere: what changes is the world around it */
+	s->to = &x->maps[s->op->of - x->rec->comms];
+	s->is_resized = s->to->n_ranks != s->op->of->n_ranks;
+	if (s->is_resized && !is_of_comm)
+		s->n = 1; /* of this size alone there is a record */
+	/* where the communicator is of one size everywhere, the world around it changes */
 	is_of_comm |= s->n == 1;
 	for (size_t i = 0; i < s->n; i++)
 		s->samples[i].size = is_of_comm ? s->ops[i]->of->n_ranks : s->worlds[i]->size;
-	s->to = &x->maps[s->op->of - x->rec->comms];
 	s->size = is_of_comm ? s->to->n_ranks : x->to->size;
-	s->is_resized = s->to->n_ranks != s->op->of->n_ranks;
 }
 
 static int refuse(const struct seen *s, const char *why, struct err *err)

@@ -1,20 +1,11 @@
 /* How many elements the ops of a record have in another world, and whom its sends go to. */
 #pragma once
 
+#include "replay/declared.h"
 #include "replay/law.h"
 #include "replay/sizes.h"
 #include "replay/world.h"
 #include "schedule/coll.h"
-
-/* What the user says of counts in a communicator that changes its size. */
-struct counts_declared {
-	uint8_t law[COLL_KINDS]; /* enum law_kind; LAW_NONE: nothing */
-};
-
-/* "alltoall=total,sendrecv=keep", added to @ret: keep, total (all ranks together have as much), or
- * grow (with the ranks). alltoall: groups of sends and receives to all ranks, too. Return: 0;
- * -EINVAL with the sentence. Fuzzed. */
-int counts_declare(const char *text, struct counts_declared *ret, struct err *err);
 
 enum counts_how {
 	COUNTS_ASSUMED,  /* from one record, as the kind of op has it */
@@ -36,7 +27,7 @@ struct counts_ask {
 	const struct world *from, *to;
 	const struct membership *maps;          /* in the new world; by communicator of @rec */
 	const struct sizes *sizes;              /* NULL: there is one record */
-	const struct counts_declared *declared; /* NULL: nothing is */
+	const struct declared_counts *declared; /* NULL: nothing is */
 };
 
 /**

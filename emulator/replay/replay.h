@@ -24,7 +24,7 @@ struct replay {
 					the record */
 	const char *const *dirs;     /* of delay models: as delay_open() has it */
 	const struct sizes *sizes;   /* of the record and its like; NULL: it is alone */
-	const struct counts_declared *declared; /* NULL: nothing is */
+	const struct declared_counts *declared; /* NULL: nothing is */
 	const struct ideal *ideal;              /* NULL: nothing is taken away */
 	const struct delay_scale *scale;        /* of the model's times; NULL: as it says */
 	struct timeline_terms *terms;           /* by row of @graph, filled; NULL: not wanted */

@@ -51,7 +51,7 @@ static int set_real(struct config *c, const struct record *r)
 }
 
 static void play(const struct record *r, const struct config *c, const struct sizes *sizes,
-		 const struct counts_declared *declared)
+		 const struct declared_counts *declared)
 {
 	const char *dirs[] = {models_dir(), NULL};
 	struct rows_graph g;
@@ -98,7 +98,7 @@ static void play_all(const struct record *r)
 	const struct record *const others[] = {&other};
 	struct config *same = configure(r, r->header.n_nodes),
 		      *twice = configure(r, 2 * r->header.n_nodes);
-	struct counts_declared declared;
+	struct declared_counts declared;
 	struct sizes sizes;
 	struct err err = {""};
 

@@ -21,7 +21,7 @@ struct recorded {
 	const struct record *recs[RECORDED_WORLDS_MAX]; /* of each world; the run's first */
 	size_t n_worlds;
 	struct sizes sizes;
-	struct counts_declared declared; /* the caller's to fill */
+	struct declared_counts declared; /* the caller's to fill */
 	struct rows_graph graph;
 	char models[PATH_MAX];
 };

@@ -64,7 +64,7 @@ int sweep_command_take(struct sweep_command *a, const struct option_word *w, str
 		r = values_add(&a->with, w->value);
 		break;
 	case FLAG_COUNTS:
-		r = counts_declare(w->value, &a->declared, err);
+		r = declared_parse(w->value, &a->declared, err);
 		if (r < 0)
 			return err_prefix(err, r, "%s", w->name);
 		break;

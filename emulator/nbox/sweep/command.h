@@ -7,7 +7,7 @@ struct sweep_command {
 	struct sweep sweep;
 	struct recorded run; /* of sweep.run */
 	struct values with;  /* other runs of the job */
-	struct counts_declared declared;
+	struct declared_counts declared;
 	struct values words; /* what makes the same sweep elsewhere */
 	char run_dir[PATH_MAX], dir[PATH_MAX];
 	const char *json, *out;

@@ -67,7 +67,7 @@ static int change(const struct run *r, const struct run *other, const char *decl
 	const struct record *const others[] = {other ? &other->rec : NULL};
 	const struct membership maps[] = {{n_ranks, 0, 1, NULL}, {n_ranks, 0, 1, NULL}};
 	static struct record_op ops[OPS_MAX];
-	struct counts_declared words = {.law = {0}};
+	struct declared_counts words = {.law = {0}};
 	struct world from, to = {.size = n_ranks, .n_nodes = n_ranks};
 	struct sizes sizes = {.n = 0};
 	struct counts_ask ask = {.rec = &r->rec,
@@ -81,7 +81,7 @@ static int change(const struct run *r, const struct run *other, const char *decl
 	memcpy(ops, r->ops, sizeof(ops));
 	*ret = (struct record){.ops = ops, .n_ops = r->rec.n_ops};
 	if (e == 0 && declared)
-		e = counts_declare(declared, &words, err);
+		e = declared_parse(declared, &words, err);
 	if (e == 0)
 		e = sizes_match(&r->rec, others, other != NULL, &sizes, err);
 	if (e == 0)
@@ -174,6 +174,29 @@ static void test_two(void **state)
 	expect(&many, &few, NULL, 8, 128, COUNTS_FITTED, LAW_TOTAL);
 }
 
+/* A communicator of one size in all records: the world is what counts change with, until it has
+ * another size itself. */
+static void test_world(void **state)
+{
+	struct run few, many;
+	struct counts_told told;
+	struct record out;
+	struct err err = {""};
+
+	(void)state;
+	add(run_of(&few, 2), 1, COLL_ALLREDUCE, 1000);
+	add(run_of(&many, 4), 1, COLL_ALLREDUCE, 500);
+	many.comms[0].n_ranks = 2;
+	assert_int_equal(change(&few, &many, NULL, 2, &out, &told, &err), 0);
+	assert_int_equal(out.ops[0].count, 1000);
+	drop(&out);
+	expect(&few, &many, NULL, 16, 1000, COUNTS_ASSUMED, LAW_KEEP);
+	few.comms[0].n_ranks = 4; /* in a world of 8 */
+	few.rec.header.world_size = few.rec.header.n_nodes = 8;
+	many.comms[0].n_ranks = 4;
+	expect(&few, &many, NULL, 4, 500, COUNTS_FITTED, LAW_GROW);
+}
+
 /* What a rank does in which communicator. */
 static void test_matching(void **state)
 {
@@ -213,29 +236,28 @@ static void test_matching(void **state)
 
 static void test_declared(void **state)
 {
-	struct counts_declared d = {.law = {0}};
+	struct declared_counts d = {.law = {0}};
 	struct err err = {""};
 
 	(void)state;
-	assert_int_equal(counts_declare("alltoall=total,sendrecv=keep", &d, &err), 0);
+	assert_int_equal(declared_parse("alltoall=total,sendrecv=keep", &d, &err), 0);
 	assert_int_equal(d.law[COLL_ALLTOALL], LAW_TOTAL);
 	assert_int_equal(d.law[COLL_SENDRECV], LAW_KEEP);
-	assert_int_equal(counts_declare("alltoall=grow", &d, &err), -EINVAL);
+	assert_int_equal(declared_parse("alltoall=grow", &d, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "twice"));
-	assert_int_equal(counts_declare("alltoal=total", &d, &err), -EINVAL);
+	assert_int_equal(declared_parse("alltoal=total", &d, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "did you mean 'alltoall'?"));
-	assert_int_equal(counts_declare("gather=totl", &d, &err), -EINVAL);
+	assert_int_equal(declared_parse("gather=totl", &d, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "did you mean 'total'?"));
-	assert_int_equal(counts_declare("gather", &d, &err), -EINVAL);
-	assert_int_equal(counts_declare("", &d, &err), -EINVAL);
+	assert_int_equal(declared_parse("gather", &d, &err), -EINVAL);
+	assert_int_equal(declared_parse("", &d, &err), -EINVAL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one),
-		cmocka_unit_test(test_two),
-		cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_one),      cmocka_unit_test(test_two),
+		cmocka_unit_test(test_world),    cmocka_unit_test(test_matching),
 		cmocka_unit_test(test_declared),
 	};
 
