@@ -9,7 +9,7 @@
 #define FITTED "fitted:file="
 
 /* Measured time / nbox's, from the fabric alone: the 10th and the 90th percentile of the medians of
- * the set-ups (40 with sizes up to 64 KiB, 49 between, 79 from 64 MiB). ./scripts/bench published
+ * the set-ups (40 with sizes up to 64 KB, 49 between, 81 from 64 MB). ./scripts/bench published
  * prints them; tests/bench/README.md "Published figures", 2026-11-23. */
 static const double published[MODEL_ENDS][BANDS] = {
 	[MODEL_FAST] = {[BAND_SMALL] = 0.95, [BAND_BETWEEN] = 0.81, [BAND_LARGE] = 0.98},

@@ -50,19 +50,28 @@ static void fill_side(const struct plan *plan, size_t i, enum plan_side side, do
 	f[PLAN_MILLION] = f[PLAN_HOUR] / 3600 / f[PLAN_RATE] * 1e6;
 }
 
+/* Of the largest world that was recorded. */
+static unsigned recorded_ranks(const struct recorded *r)
+{
+	unsigned most = 0;
+
+	for (size_t i = 0; i < r->n_worlds; i++)
+		most = r->recs[i]->header.world_size > most ? r->recs[i]->header.world_size : most;
+	return most;
+}
+
 /* Return: 0; -ENOMEM. */
 static int mark(struct plan *plan, size_t i)
 {
-	const struct record_header *run = &plan->results->sweep->run->run.rec.header;
+	unsigned most = recorded_ranks(plan->results->sweep->run);
 	struct plan_point *p = &plan->list[i];
 	char text[256];
 	int r = 0;
 
 	for (size_t k = 0; k < p->look.notes.n && r == 0; k++)
 		r = notes_add(&plan->notes, p->look.notes.list[k], &p->marks);
-	snprintf(text, sizeof(text), "extrapolated: more ranks than were recorded (%u)",
-		 run->world_size);
-	if (r == 0 && plan->results->list[i].world > run->world_size)
+	snprintf(text, sizeof(text), "extrapolated: more ranks than were recorded (%u)", most);
+	if (r == 0 && plan->results->list[i].world > most)
 		r = notes_add(&plan->notes, text, &p->marks);
 	if (r == 0 && p->look.is_beyond)
 		r = notes_add(&plan->notes,

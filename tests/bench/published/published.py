@@ -189,6 +189,18 @@ def judge(title, per_setup):
                   f"({worst.id}, {worst.nodes} nodes, {worst.op})   of {len(known)}")
 
 
+def between(setups):
+    """What `nbox plan` takes for the model's error (emulator/config/model-error.c)."""
+    print("\npublished times / the model's, medians of set-ups: the 10th and the 90th percentile")
+    for name, holds in BANDS:
+        good = ([p.published_us / p.predicted_us for p in points if not p.note and p.predicted_us is not None and holds(p.bytes)]
+                for points in setups.values())
+        of = sorted(statistics.median(times) for times in good if times)
+        if of:
+            low, high = of[round(0.1 * (len(of) - 1))], of[round(0.9 * (len(of) - 1))]
+            print(f"  {name:<10}x {low:.2f} to {high:.2f}   of {len(of)}")
+
+
 def rows(setups, fitted):
     return [{"id": s.id, "fabric": s.fabric, "op": s.op, "nodes": s.nodes, "ranks": s.ranks, "bytes": p.bytes, "trust": s.trust,
              "note": p.note, "published_us": p.published_us, "predicted_us": p.predicted_us, "diff_pct": p.diff_pct(), "fitted": fitted}
@@ -201,6 +213,7 @@ def bench(opt):
     show(alone, failed)
     all_rows = rows(alone, "no")
     judge("from the fabric alone, trust HIGH", {s: errors(p) for s, p in alone.items() if s.is_high() and s not in failed})
+    between({s: p for s, p in alone.items() if s.is_high() and s not in failed})
     with tempfile.TemporaryDirectory() as folder:
         high = {s: points for s, points in setups.items() if s.is_high() and s not in failed}
         for title, how, (new, why) in (

@@ -56,8 +56,9 @@ cp nbox-out/d5/record.nbox alone.nbox
 exits 0 "a record alone" "$NBOX" report --format html --out alone.html alone.nbox
 exits 1 "a page that cannot be written" "$NBOX" report --format html --out /dev/full d5
 
+exits 0 "a plan" "$NBOX" plan d0 --model nccl --preset dgx-h100 --nodes 2..64:x2 --gpu-speed 1,100 --tokens-per-step 1K --goal 'tokens/s >= 2K'
 if command -v chromium >/dev/null; then
-	check "in Chromium: no error, no request, no overflow, readable" timeout 200 python3 -IS "$here/browser.py" odd.html d5.html sweep.html beside/sweep.html curves/sweep.html
+	check "in Chromium: no error, no request, no overflow, readable" timeout 200 python3 -IS "$here/browser.py" odd.html d5.html sweep.html beside/sweep.html curves/sweep.html nbox-out/d0-sweep/plan.html
 else
 	pass "in Chromium # SKIP chromium is not installed"
 fi

@@ -54,6 +54,16 @@ P
 exits 0 "the same again" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out again
 check "is the same to the last digit" cmp band/plan.csv again/plan.csv
 
+# faster GPUs, live and re-timed
+exits 0 "a run on GPUs of twice the speed" timeout 100 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --real 0 --model ring --gpu-speed 2 --out fast -- \
+	"$BUILD/tests/apps/stepper" "$job" --iterations 5 --warmup 1
+exits 0 "re-timed as it was" "$NBOX" retime fast --json fast.json
+exits 0 "re-timed as fast as this machine" "$NBOX" retime fast --gpu-speed 1 --json slow.json
+check "has its times, and twice as much of computation" python3 -IS -c '
+import json
+live, fast, slow = (json.load(open(f))["steps"]["ms"]["p50"] for f in ("fast/summary.json", "fast.json", "slow.json"))
+assert abs(live / fast - 1) < 1e-3 and 1.9 < slow / fast <= 2, (live, fast, slow)'
+
 # a layout follows the nodes; leaves; files of fabrics
 exits 0 "a run of pairs" timeout 100 "$NBOX" run --quiet --nodes 2 --gpus-per-node 4 --real 0,1 --preset dgx-h100 --layout tp=2,dp=4 --out pairs -- \
 	"$BUILD/tests/apps/stepper" "${job%ddp.job}tp-dp.job" --iterations 6 --warmup 1
