@@ -31,7 +31,7 @@ static int usage(FILE *to, int code)
 		"is 3 if not. Of iteration_ms and lateness_us: mean, min, p25, p50, p75, p95, p99, max; of a step's mean exposed_ms,\n"
 		"injected_ms, modelled_ms, shared_ms, queued_ms, virtual_ms, wall_ms; steps, ops, early_gates, warnings; of nbox run exit_code.\n\n"
 		"--format html is one page, without other files: figures, charts, a timeline, where each figure comes from. Of several runs it has\n"
-		"curves of the iteration's time over the setting in which they differ. svg, png: the main picture. md: the text for a pull request.\n"
+		"curves of the iteration's time over the setting in which they differ; a plan's folder has the plan's (nbox plan). svg, png: the main picture. md: the text for a pull request.\n"
 		"It goes to FILE, else to the standard output.\n\n");
 	forms_help(to);
 	csv_help(to);
