@@ -19,6 +19,7 @@ struct timeline_node {
 	double wall;              /* that too; an op's: its gate opened, or is due */
 	double slip;              /* of the computation that led here, >= 0 */
 	double ready;             /* an op's: what it waited for, but for ops, at the real rank */
+	double startable;         /* the same, with ops */
 	struct times at;          /* a point's; an op's arrival */
 	struct times end;         /* an op's */
 	uint64_t host;            /* a name, or 0 */

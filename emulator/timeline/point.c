@@ -177,11 +177,12 @@ static int times_make(struct timeline *t, const struct timeline_point *p, struct
 }
 
 /* Computation that waits waits for the end of ops beyond all else: its own stream, the host, and
- * what the op itself waited for.
- * Stretches that several places wait through count once. */
+ * what the op itself waited for. Time in which nothing kept the op but whoever starts it is no
+ * communication. Stretches that several places wait through count once. */
 static double exposed(struct timeline *t, const struct timeline_point *p, const struct before *b)
 {
-	double free_at = -INFINITY, end = -INFINITY, ready = -INFINITY, from;
+	double free_at = -INFINITY, end = -INFINITY, from;
+	const struct timeline_node *last = NULL;
 
 	for (size_t i = 0; i < p->n_deps; i++) {
 		const struct timeline_node *n = node_find(t, p->deps[i].name);
@@ -192,17 +193,19 @@ static double exposed(struct timeline *t, const struct timeline_point *p, const 
 			free_at = fmax(free_at, real_time(n, &n->at));
 		if (n->is_op && real_time(n, times_after(n)) > end) {
 			end = real_time(n, times_after(n));
-			ready = n->ready;
+			last = n;
 		}
 	}
 	if (b->host)
 		free_at = fmax(free_at, real_time(b->host, &b->host->at) +
 						(isfinite(b->work) ? b->work : b->gap));
-	from = fmax(fmax(free_at, ready), t->exposed_until);
-	if (!isfinite(free_at) || end - from < 1) /* less is what rounding up has added */
+	if (!last || !isfinite(free_at))
+		return 0;
+	from = fmax(fmax(free_at, last->ready), t->exposed_until);
+	if (end - from < 1) /* less is what rounding up has added */
 		return 0;
 	t->exposed_until = end;
-	return end - from;
+	return end - from - fmax(0, real_time(last, &last->at) - fmax(from, last->startable));
 }
 
 /* A communication stream waits for points of others; a stream that waits for nothing but itself
@@ -282,10 +285,14 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		cover(t, node_find(t, n->deps[i]), n->number);
 	at = real_time(n, &n->at);
 	n->slip = slip_of(&b, is_op, n->wall, at);
-	n->ready = -INFINITY;
-	for (size_t k = 0; k < b.n_deps; k++)
+	n->ready = n->startable = -INFINITY;
+	for (size_t k = 0; k < b.n_deps; k++) {
+		double over = real_time(b.deps[k], times_after(b.deps[k]));
+
+		n->startable = fmax(n->startable, over);
 		if (!b.deps[k]->is_op)
-			n->ready = fmax(n->ready, real_time(b.deps[k], &b.deps[k]->at));
+			n->ready = fmax(n->ready, over);
+	}
 	*ret_times = (struct timeline_times){
 		.time_ns = ns_of(all, at),
 		.plain_ns = ns_of(all, n->at.plain),

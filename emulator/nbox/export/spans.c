@@ -133,7 +133,9 @@ static int connect_span(struct finder *f, struct span *s)
 
 		from = c.work_ns >= wall && work > from ? work : from;
 	}
-	s->from_ns = s->n_deps && computes(s, &c, from) ? from : s->at_ns;
+	if (!s->n_deps && c.work_ns && c.work_ns < c.wall_ns) /* the stream's first one */
+		from = s->at_ns - (c.wall_ns - c.work_ns);
+	s->from_ns = from && computes(s, &c, from) ? from : s->at_ns;
 	return c.name ? remember(f, c.name, (size_t)(s - f->spans->list)) : 0;
 }
 
