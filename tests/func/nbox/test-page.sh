@@ -29,7 +29,7 @@ exits 0 "a page of several runs" "$NBOX" report --format html --out sweep.html d
 check "its figures are theirs" python3 -IS "$here/check-page.py" sweep.html nbox-out/d0/summary.json nbox-out/d2/summary.json nbox-out/d5/summary.json
 check "they lie over what differs" grep -q '>what-if add:op=allreduce,delay (ms)</text>' sweep.html
 check "which is a number" grep -q '<td>delay=2ms</td>' sweep.html
-live=live-runs-of-the-job-of-that-run-without-and-with-a-delay-of-each-all-reduce
+live=live_runs_of_the_job_with_and_without_a_delay
 exits 0 "live runs of a sweep" timeout 100 "$NBOX" sweep d0 --live --what-if 'add:op=allreduce,delay={0,4ms}' --out $live
 exits 0 "a sweep with them beside it" "$NBOX" sweep $live/points/delay=0ms --what-if 'add:op=allreduce,delay={0..8ms:2ms}' --out beside --beside $live
 exits 0 "one of many curves" "$NBOX" sweep d0 --nodes 1..64:x2 --what-if 'add:op=allreduce,delay={0..6ms:1ms}' --out curves
