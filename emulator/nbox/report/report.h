@@ -35,7 +35,7 @@ struct report_class {
 	char name[REPORT_CLASS_NAME_MAX]; /* "pp=2" */
 	char run[128];                    /* in which @real was real; "": this one */
 	uint32_t n_ranks, n_real;         /* n_real 0: it was never seen */
-	uint32_t real, like;              /* whose timeline it has: a rank; that one's class */
+	uint32_t real, like; /* whose timeline it has: a rank, by its number in @run; its class */
 };
 
 #define REPORT_EXPECTS_MAX 32
