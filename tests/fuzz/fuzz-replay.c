@@ -4,6 +4,7 @@
 #include "fuzz.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <zstd.h>
 
@@ -34,16 +35,29 @@ static int set(struct config *c, enum option_id id, uint32_t n)
 	return config_set(c, id, SOURCE_FLAG, text);
 }
 
+/* The ranks of @c's world that do what the record's real ranks did; those that are nowhere: none.
+ */
 static int set_real(struct config *c, const struct record *r)
 {
-	bool is_real[64] = {false};
-	char text[256] = "";
+	bool is_real[128] = {false};
+	char text[512] = "";
+	struct world from, to;
+	struct err err = {""};
 	size_t used = 0;
 
+	if (world_of_record(&r->header, &from, &err) < 0)
+		return -EINVAL;
+	world_of_config(c, &to);
+	if (world_check(&from, &to, &err) < 0)
+		return -EINVAL;
 	for (uint64_t i = 0; i < r->n_comms; i++)
-		for (uint32_t k = 0; k < r->comms[i].n_real; k++)
-			is_real[r->comms[i].real[k].world_rank] = true;
-	for (uint32_t i = 0; i < r->header.world_size; i++)
+		for (uint32_t k = 0; k < r->comms[i].n_real; k++) {
+			int64_t rank = world_rank(&from, &to, r->comms[i].real[k].world_rank);
+
+			if (rank >= 0)
+				is_real[rank] = true;
+		}
+	for (uint32_t i = 0; i < to.size; i++)
 		if (is_real[i])
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u",
 						 used ? "," : "", i);
@@ -83,13 +97,15 @@ static struct config *configure(const struct record *r, uint32_t n_nodes)
 	if (config_new(&c) < 0)
 		return NULL;
 	if (set(c, CONFIG_NODES, n_nodes) < 0 ||
-	    set(c, CONFIG_GPUS_PER_NODE, r->header.gpus_per_node) < 0 || set_real(c, r) < 0 ||
+	    set(c, CONFIG_GPUS_PER_NODE, r->header.gpus_per_node) < 0 ||
 	    (r->header.layout[0] &&
 	     config_set(c, CONFIG_LAYOUT, SOURCE_FILE, r->header.layout) < 0) ||
 	    config_set(c, CONFIG_MODEL, SOURCE_FLAG, "ring") < 0)
 		return config_free(c);
 	c->is_of_run = true; /* the layout follows the nodes */
-	return config_finish(c, &err) == 0 ? c : config_free(c);
+	if (config_finish(c, &err) < 0 || set_real(c, r) < 0 || config_finish(c, &err) < 0)
+		return config_free(c);
+	return c;
 }
 
 static void play_all(const struct record *r)
