@@ -434,58 +434,10 @@ static int judge(const struct ops *o, uint64_t period, struct found *ret, enum v
 
 /* --- the steps ------------------------------------------------------------------------------- */
 
-static double step_ns(const struct record_op *rows, const struct step *s)
-{
-	return (double)(rows[s->end].virtual_arrive_ns - rows[s->first].virtual_arrive_ns);
-}
-
-/* The first ones are warm-up while they last clearly longer or shorter than those of the second
- * half. */
-static int leave_out_warm_up(const struct record_op *rows, struct steps *s)
-{
-	CLEANUP(freep) double *late = calloc(s->n, sizeof(*late));
-	uint64_t n = 0, i = 0;
-	double usual, spread;
-
-	if (!late)
-		return -ENOMEM;
-	for (i = s->n / 2; i < s->n; i++)
-		if (s->list[i].is_timed)
-			late[n++] = step_ns(rows, &s->list[i]);
-	if (n == 0)
-		return 0;
-	usual = median(late, n);
-	spread = 3 * (late[3 * n / 4] - late[n / 4]);
-	if (spread < usual / 10)
-		spread = usual / 10;
-	for (i = 0; i < s->n / 2; i++) {
-		double ns = s->list[i].is_timed ? step_ns(rows, &s->list[i]) : usual;
-
-		if (ns <= usual + spread && ns >= usual - spread)
-			break;
-	}
-	s->n_warm_up = i;
-	return 0;
-}
-
-static int count_ops(struct steps *s)
-{
-	CLEANUP(freep) double *n_ops = calloc(s->n, sizeof(*n_ops));
-
-	if (!n_ops)
-		return -ENOMEM;
-	for (uint64_t i = s->n_warm_up; i < s->n; i++)
-		if (s->list[i].is_timed)
-			n_ops[s->n_timed++] = (double)(s->list[i].end - s->list[i].first);
-	s->n_ops = (uint64_t)median(n_ops, s->n_timed);
-	return 0;
-}
-
 static int take_steps(const struct ops *o, const struct found *f, struct steps *ret)
 {
 	uint64_t unit = f->stretches[0].first;
 	char bytes[32];
-	int r;
 
 	ret->list = calloc(f->n_units, sizeof(*ret->list));
 	if (!ret->list)
@@ -513,8 +465,7 @@ static int take_steps(const struct ops *o, const struct found *f, struct steps *
 		snprintf(ret->rule, sizeof(ret->rule), "ops=%llu,communicator=%u,skip=%llu",
 			 (unsigned long long)f->period, op(o, unit)->comm,
 			 (unsigned long long)unit);
-	r = leave_out_warm_up(o->rows, ret);
-	return r < 0 ? r : count_ops(ret);
+	return 0;
 }
 
 static int try_periods(const struct ops *o, struct steps *ret)
@@ -627,6 +578,60 @@ static int look_at_all(const struct record *rec, const struct record_op *rows, u
 	return r;
 }
 
+/* Of a re-timed run the wall time, which is the recorded run's: so that each re-timing leaves out
+ * the same steps, and what-ifs of the first ones count. */
+static double step_ns(const struct record *rec, const struct record_op *rows, const struct step *s)
+{
+	const struct record_op *first = &rows[s->first], *end = &rows[s->end];
+
+	if (rec && rec->header.retimed_of[0])
+		return (double)end->arrive_ns - (double)first->arrive_ns;
+	return (double)(end->virtual_arrive_ns - first->virtual_arrive_ns);
+}
+
+/* The first ones are warm-up while they last clearly longer or shorter than those of the second
+ * half. */
+static int leave_out_warm_up(const struct record *rec, const struct record_op *rows,
+			     struct steps *s)
+{
+	CLEANUP(freep) double *late = calloc(s->n, sizeof(*late));
+	uint64_t n = 0, i = 0;
+	double usual, spread;
+
+	if (!late)
+		return -ENOMEM;
+	for (i = s->n / 2; i < s->n; i++)
+		if (s->list[i].is_timed)
+			late[n++] = step_ns(rec, rows, &s->list[i]);
+	if (n == 0)
+		return 0;
+	usual = median(late, n);
+	spread = 3 * (late[3 * n / 4] - late[n / 4]);
+	if (spread < usual / 10)
+		spread = usual / 10;
+	for (i = 0; i < s->n / 2; i++) {
+		double ns = s->list[i].is_timed ? step_ns(rec, rows, &s->list[i]) : usual;
+
+		if (ns <= usual + spread && ns >= usual - spread)
+			break;
+	}
+	s->n_warm_up = i;
+	return 0;
+}
+
+static int count_ops(struct steps *s)
+{
+	CLEANUP(freep) double *n_ops = calloc(s->n, sizeof(*n_ops));
+
+	if (!n_ops)
+		return -ENOMEM;
+	for (uint64_t i = s->n_warm_up; i < s->n; i++)
+		if (s->list[i].is_timed)
+			n_ops[s->n_timed++] = (double)(s->list[i].end - s->list[i].first);
+	s->n_ops = (uint64_t)median(n_ops, s->n_timed);
+	return 0;
+}
+
 int steps_find(const struct record *rec, const struct record_op *rows, uint64_t n,
 	       struct steps *ret)
 {
@@ -640,6 +645,10 @@ int steps_find(const struct record *rec, const struct record_op *rows, uint64_t 
 		sorted[i] = &rows[i];
 	qsort(sorted, n, sizeof(*sorted), by_comm);
 	r = look_at_all(rec, rows, n, sorted, &steps);
+	if (r == 0 && steps.n)
+		r = leave_out_warm_up(rec, rows, &steps);
+	if (r == 0 && steps.n)
+		r = count_ops(&steps);
 	if (r < 0)
 		steps_deinit(&steps);
 	else

@@ -527,6 +527,7 @@ static void gradients_reduced_one_by_one_are_one_step(void **state)
 
 static void warm_up_is_left_out(void **state)
 {
+	static const struct record retimed = {.header.retimed_of = "base"};
 	struct steps s;
 
 	(void)state;
@@ -541,6 +542,12 @@ static void warm_up_is_left_out(void **state)
 	assert_int_equal(s.n, 23);
 	assert_int_equal(s.n_warm_up, 2); /* the time before the first is not in it */
 	assert_int_equal(s.n_timed, 20);
+	steps_deinit(&s);
+
+	for (size_t i = 0; i < job.n; i++) /* the recorded run, of which that is a re-timing */
+		job.rows[i].arrive_ns = i * MS;
+	assert_int_equal(steps_find(&retimed, job.rows, job.n, &s), 0);
+	assert_int_equal(s.n_warm_up, 0);
 	steps_deinit(&s);
 }
 
