@@ -19,9 +19,10 @@ static const char *group_name(const struct why *w, uint32_t group)
 char *why_part_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
 {
 	const char *of = group_name(w, p->group), *op = coll_kind_name(p->op);
-	char rank[32];
+	char rank[32] = "";
 
-	snprintf(rank, sizeof(rank), w->has_ranks ? " of rank %u" : "", p->own);
+	if (w->has_ranks)
+		snprintf(rank, sizeof(rank), " of rank %u", p->own);
 	switch (p->kind) {
 	case WHY_COMPUTED:
 		snprintf(buf, size, "computation on stream %u%s", p->stream, rank);

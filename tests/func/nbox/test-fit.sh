@@ -29,7 +29,7 @@ exits 0 "the times of other ranks" "$NBOX" model eval --ranks 64 --sizes 1M:1M:2
 says "# AllReduce, 64 ranks on 8 nodes" "on nodes as large"
 says "extrapolated 4 times beyond the measured ranks" "are marked"
 exits 0 "a drawing" "$NBOX" model plot line.model --svg line.svg
-check "is XML" python3 -IS -c 'import sys, xml.dom.minidom as x; d = x.parse(sys.argv[1]); assert len(d.getElementsByTagName("circle")) == 21' line.svg
+check "is XML" python3 -IS -c 'import sys, xml.dom.minidom as x; d = x.parse(sys.argv[1]); assert len(d.getElementsByTagName("circle")) == 22 # and one in the legend' line.svg
 exits 0 "a form that is asked for, of the right half" "$NBOX" fit --kind table --in-place tests.txt
 says "* table" "is taken"
 exits 0 "a sigmoid" "$NBOX" fit --kind sigmoid tests.txt --out sigmoid.model
