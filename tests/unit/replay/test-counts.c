@@ -1,5 +1,6 @@
 /* Counts of ops in a world of another size: from one record, from several, declared. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cmocka-all.h"
@@ -77,7 +78,11 @@ static int change(const struct run *r, const struct run *other, const char *decl
 				 .sizes = &sizes,
 				 .declared = &words};
 	int e = world_of_record(&r->rec.header, &from, err);
+	char layout[32];
 
+	snprintf(layout, sizeof(layout), "dp=%u,pp=2", n_ranks / 2);
+	if (e == 0 && from.n_layouts)
+		e = layout_parse(layout, n_ranks, &to.layouts[to.n_layouts++], err);
 	memcpy(ops, r->ops, sizeof(ops));
 	*ret = (struct record){.ops = ops, .n_ops = r->rec.n_ops};
 	if (e == 0 && declared)
@@ -174,6 +179,52 @@ static void test_two(void **state)
 	expect(&many, &few, NULL, 8, 128, COUNTS_FITTED, LAW_TOTAL);
 }
 
+static void add_send(struct run *r, uint32_t peer, uint64_t bytes)
+{
+	struct record_op *op = add(r, 1, COLL_SENDRECV, 0);
+
+	r->calls[op - r->ops][op->n_calls++] = (struct record_call){peer, 1, bytes};
+	op->calls = r->calls[op - r->ops];
+}
+
+static void expect_send(const struct run *r, const struct run *other, uint32_t n_ranks,
+			uint32_t peer, uint64_t bytes, enum counts_how how)
+{
+	struct counts_told told;
+	struct record out;
+	struct err err = {""};
+
+	assert_int_equal(change(r, other, NULL, n_ranks, &out, &told, &err), 0);
+	assert_int_equal(out.ops[0].n_calls, 1);
+	assert_int_equal(out.ops[0].calls[0].peer, peer);
+	assert_int_equal(out.ops[0].calls[0].bytes, bytes);
+	assert_int_equal(told.n[how][COLL_SENDRECV][LAW_KEEP], 1);
+	drop(&out);
+}
+
+/* To whom one send goes: two records show it, or the layout says it, or nobody does. */
+static void test_sends(void **state)
+{
+	struct run few, many;
+
+	(void)state;
+	add_send(run_of(&many, 8), 7, 64);
+	refuse(&many, NULL, NULL, 16, "whom they go to then one record does not say");
+	add_send(run_of(&few, 4), 3, 64);
+	expect_send(&many, &few, 16, 15, 64, COUNTS_FITTED);
+	few.calls[0][0].peer = 2;
+	refuse(&many, &few, NULL, 16, "neither the records nor a layout");
+	/* pipeline stage 1 is half the world away */
+	many.calls[0][0].peer = 4;
+	snprintf(many.rec.header.layout, sizeof(many.rec.header.layout), "dp=4,pp=2");
+	expect_send(&many, NULL, 16, 8, 64, COUNTS_ASSUMED);
+	many.calls[0][0].peer = 1; /* along dp */
+	refuse(&many, NULL, NULL, 16, "whom they go to then one record does not say");
+	/* of two ranks the other is all others, and the next */
+	add_send(run_of(&few, 2), 1, 64);
+	refuse(&few, NULL, NULL, 4, "whom they go to then one record does not say");
+}
+
 /* A communicator of one size in all records: the world is what counts change with, until it has
  * another size itself. */
 static void test_world(void **state)
@@ -257,8 +308,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one),      cmocka_unit_test(test_two),
-		cmocka_unit_test(test_world),    cmocka_unit_test(test_matching),
-		cmocka_unit_test(test_declared),
+		cmocka_unit_test(test_sends),    cmocka_unit_test(test_world),
+		cmocka_unit_test(test_matching), cmocka_unit_test(test_declared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
