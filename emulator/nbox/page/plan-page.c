@@ -82,17 +82,17 @@ static bool differs(json_t *points, const char *key)
 /* What makes the point's curve, but for the nodes: "inter 8x400Gbps, gpu-speed 2". */
 static void name_line(const struct plan_view *v, json_t *point, char *buf)
 {
-	json_t *value;
+	json_t *setting = json_object_get(point, "setting"), *value;
 	const char *key;
 	size_t used = 0;
 
 	buf[0] = '\0';
-	json_object_foreach(json_object_get(point, "setting"), key, value)
+	json_object_foreach(setting, key, value)
 	{
 		if (strcmp(key, "nodes") == 0 || !differs(v->points, key) || used >= TEXT_MAX)
 			continue;
 		used += (size_t)snprintf(buf + used, TEXT_MAX - used, "%s%s %s", used ? ", " : "",
-					 key, json_string_value(value));
+					 key, text_of(setting, key));
 	}
 }
 

@@ -86,6 +86,10 @@ p = [p["modelled_ms"] for p in json.load(open("experts-sweep/sweep.json"))["poin
 assert 3.9 < p[1] / p[0] < 4 and p[3] == p[2], p'
 exits 2 "leaves where there are none" "$NBOX" sweep run --preset 100gbe --oversubscription 2,4
 says "no fabric with leaves" "are refused"
+mkdir odd; printf '%s' '{"unit": "<b>", "goal_metric": "rate", "goal_value": "x", "points": [{"setting": {"nodes": 3, "a": []}, "rate": 1}, 7,
+	{"setting": {"a": "<script>"}, "rate": 2e300, "nodes": 1e300, "slow": {}, "cheapest": true}], "notes": [1]}' >odd/plan.json
+exits 0 "a plan that somebody wrote" "$NBOX" report --format html odd
+check "is text" [ "$(grep -c '<script>\|<b>' <<<"$out")" = 0 ]
 refused() { local text=$1; shift; exits 2 "refused: $*" "$NBOX" plan run --nodes 2,4 "$@"; says "$text" "... and says how"; }
 refused "--tokens-per-step"
 refused "such as 512" --samples-per-step many
