@@ -566,6 +566,8 @@ static void write_sources(const struct plan_view *v, struct doc *d)
 		"of %.0f ranks. Modelled: what ops take on each of these clusters. Nothing on this "
 		"page was measured on them.",
 		text_of(v->plan, "run"), number_of(v->plan, "run_ranks"));
+	if (*text_of(v->plan, "device"))
+		doc_text(d, "Computation: %s.", text_of(v->plan, "device"));
 	doc_text(
 		d,
 		"A step of the run has %.6g %s; each rank has as many in other worlds, so that the "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "nbox/report/recall.h"
 
 static bool is_done(const struct point_result *k)
 {
@@ -203,6 +204,17 @@ char *plan_verdict(const struct plan *p, char *buf, size_t size)
 	return buf;
 }
 
+/* What computation the run had, by its summary. */
+static void take_device(const char *run_dir, struct plan *p)
+{
+	struct report run = {.n_ops = 0};
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.*s/summary.json", PATH_MAX - 16, run_dir);
+	report_recall(&run, path);
+	snprintf(p->device, sizeof(p->device), "%s", run.device);
+}
+
 int plan_make(const struct plan_ask *ask, const struct sweep_results *results, struct plan *ret,
 	      struct err *err)
 {
@@ -216,6 +228,7 @@ int plan_make(const struct plan_ask *ask, const struct sweep_results *results, s
 		plan_deinit(&p);
 		return r;
 	}
+	take_device(results->sweep->run_dir, &p);
 	compare_sizes(&p);
 	p.is_chosen = ask->goal.text || ask->prices.n;
 	for (size_t i = 0; i < n; i++)

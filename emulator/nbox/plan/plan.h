@@ -39,7 +39,8 @@ struct plan {
 	struct plan_point *list; /* owned */
 	struct notes notes;
 	size_t n_met;
-	bool is_chosen;              /* there is a goal, or there are prices */
+	char device[384]; /* the run's: that its computation is modelled, in words; "": a GPU */
+	bool is_chosen;   /* there is a goal, or there are prices */
 	size_t cheapest[PLAN_SIDES]; /* of the points that meet the goal; PLAN_NONE: none does */
 };
 

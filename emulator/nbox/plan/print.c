@@ -126,6 +126,8 @@ void plan_print_table(const struct plan *plan, FILE *to)
 		ask->unit, ask->per_step, r->sweep->run->run.rec.header.world_size);
 	fprintf(to,
 		"   bound by       what a step is shortest without, re-timed, and how much of it that is\n");
+	if (plan->device[0])
+		fprintf(to, "   computation    %s\n", plan->device);
 	print_errors(plan, to);
 	for (size_t i = 0; i < plan->notes.n; i++)
 		fprintf(to, "   %c              %s (%zu of %zu points)\n", (char)('a' + i),

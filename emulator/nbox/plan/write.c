@@ -78,9 +78,9 @@ json_t *plan_json(const struct plan *plan)
 	}
 	for (size_t i = 0; i < plan->notes.n; i++)
 		json_array_append_new(notes, json_string(plan->notes.list[i].text));
-	return json_pack("{s:s, s:s, s:f, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "run",
-			 plan->results->sweep->run_dir, "unit", ask->unit, "per_step",
-			 ask->per_step, "run_ranks",
+	return json_pack("{s:s, s:s, s:s, s:f, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "run",
+			 plan->results->sweep->run_dir, "device", plan->device, "unit", ask->unit,
+			 "per_step", ask->per_step, "run_ranks",
 			 (int)plan->results->sweep->run->run.rec.header.world_size, "goal",
 			 ask->goal.text ? json_string(ask->goal.text) : json_null(), "goal_metric",
 			 ask->goal.text ? json_string(names[ask->goal.metric]) : json_null(),
