@@ -54,6 +54,14 @@ P
 exits 0 "the same again" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K --prices prices.yaml --out again
 check "is the same to the last digit" cmp band/plan.csv again/plan.csv
 
+fastest='max(d["points"], key=lambda p: p["rate"])'
+for goal in "$(json band/plan.json "$fastest[\"slow\"][\"rate\"] * .99")" "$(json band/plan.json "($fastest[\"slow\"][\"rate\"] + $fastest[\"rate\"]) / 2")"; do
+	exits 0 "a goal" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,8 --samples-per-step 1K \
+		--prices prices.yaml --goal "samples/s >= $goal" --out band
+	says "nodes=64,gpu-speed=8: ${verdict:=meets the goal also at the slow end}" "that the choice meets at the slow end of its band, or not"
+	verdict="not at the slow end of its band, nor does any other point"
+done
+
 # faster GPUs, live and re-timed
 exits 0 "a run on GPUs of twice the speed" timeout 100 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --real 0 --model ring --gpu-speed 2 --out fast -- \
 	"$BUILD/tests/apps/stepper" "$job" --iterations 5 --warmup 1
