@@ -29,7 +29,7 @@ extern const struct command_type command_host; /* a program's function */
 struct command {
 	struct command *next; /* the queue's */
 	const struct command_type *type;
-	uint64_t queued_ns; /* CLOCK_MONOTONIC; the queue's */
+	uint64_t queued_ns; /* CLOCK_MONOTONIC; 0: the queue's */
 	uint64_t takes_ns;  /* on a GPU; 0: as long as it takes here */
 	union {
 		struct {

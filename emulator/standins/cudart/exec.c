@@ -21,6 +21,7 @@ struct exec_node {
 	unsigned n_waits;
 	unsigned *waits;        /* predecessors on other lanes */
 	bool is_awaited;        /* it is among another's waits */
+	uint64_t over_ns;       /* when it was over, in its stream's time (pace.h) */
 	_Atomic uint32_t ended; /* the number of the last launch in which it ended */
 };
 
@@ -33,6 +34,7 @@ struct exec {
 	struct user_list users;
 	pthread_mutex_t lock; /* of n_launches and the making of lanes */
 	uint32_t n_launches;
+	uint64_t over_ns;         /* as a node's: of the last launch that ended */
 	_Atomic uint32_t n_ended; /* launches; the next one waits for it */
 };
 
@@ -302,14 +304,15 @@ static void run_node(struct launch *launch, unsigned i)
 		word_wait(&launch->exec->nodes[node->waits[k]].ended, launch->number);
 	if (runtime_is_stopping())
 		return;
-	if (node->n_waits)
-		pace_not_before_now();
+	for (unsigned k = 0; k < node->n_waits; k++)
+		pace_not_before(launch->exec->nodes[node->waits[k]].over_ns);
 	if (node->command.type == &event_record_command)
 		mark_pass(launch->marks[i], pace_ns());
 	else if (node->command.type != &event_follow_command)
 		command_run(&node->command);
 	else if (launch->marks[i] && mark_wait(launch->marks[i]))
 		pace_not_before(launch->marks[i]->time_ns);
+	node->over_ns = pace_ns();
 	if (node->is_awaited)
 		word_advance(&node->ended, launch->number);
 }
@@ -348,6 +351,10 @@ static void launch_run(const struct command *at)
 	uint32_t left;
 
 	word_wait(&exec->n_ended, launch->number - 1);
+	if (runtime_is_stopping())
+		return;
+	pace_not_before(exec->over_ns); /* of another stream, it may be */
+	command.queued_ns = pace_ns();
 	for (unsigned lane = 1; lane < exec->n_lanes; lane++) {
 		command.launch.launch = launch;
 		command.launch.lane = lane;
@@ -368,8 +375,11 @@ static void launch_run(const struct command *at)
 			break;
 		futex_wait(&launch->n_lanes_left, left, RUNTIME_STOP_POLL_NS);
 	}
-	if (exec->n_lanes > 1)
-		pace_not_before_now();
+	if (runtime_is_stopping())
+		return;
+	for (unsigned i = 0; i < exec->n; i++)
+		pace_not_before(exec->nodes[i].over_ns);
+	exec->over_ns = pace_ns();
 	word_advance(&exec->n_ended, launch->number);
 }
 

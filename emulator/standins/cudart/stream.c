@@ -243,7 +243,8 @@ static cudaError_t stream_append(struct stream *stream, const struct command *co
 		return cudaErrorMemoryAllocation;
 	*copy = *command;
 	copy->next = NULL;
-	copy->queued_ns = clock_now_ns();
+	if (!copy->queued_ns)
+		copy->queued_ns = clock_now_ns();
 	pthread_mutex_lock(&stream->lock);
 	if (stream->is_closing)
 		error = cudaErrorInvalidResourceHandle;

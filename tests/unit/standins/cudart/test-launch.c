@@ -245,6 +245,56 @@ static void lateness_of_a_thread_is_not_added_up(void **state)
 	assert_cuda(cudaFree(memory));
 }
 
+/* Both kernels of the graph side by side; its launches one after another, whichever streams they
+ * are in. */
+static void launches_of_a_graph_do_not_overlap(void **state)
+{
+	static atomic_bool is_queued;
+	cudaEvent_t fork, join, start, ends[2];
+	cudaStream_t streams[2];
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	(void)state;
+	assert_cuda(cudaEventCreate(&fork));
+	assert_cuda(cudaEventCreate(&join));
+	assert_cuda(cudaEventCreate(&start));
+	for (int i = 0; i < 2; i++) {
+		assert_cuda(cudaEventCreate(&ends[i]));
+		assert_cuda(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+	}
+	assert_cuda(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal));
+	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, streams[0]));
+	assert_cuda(cudaEventRecord(fork, streams[0]));
+	assert_cuda(cudaStreamWaitEvent(streams[1], fork, 0));
+	assert_cuda(cudaLaunchKernel(long_kernel, one, one, NULL, 0, streams[1]));
+	assert_cuda(cudaEventRecord(join, streams[1]));
+	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, streams[0]));
+	assert_cuda(cudaStreamWaitEvent(streams[0], join, 0));
+	assert_cuda(cudaStreamEndCapture(streams[0], &graph));
+	assert_cuda(cudaGraphInstantiate(&exec, graph, 0));
+	assert_cuda(cudaLaunchHostFunc(streams[0], hold, &is_queued));
+	assert_cuda(cudaEventRecord(start, streams[0]));
+	for (int i = 0; i < 2; i++) {
+		assert_cuda(cudaGraphLaunch(exec, streams[i]));
+		assert_cuda(cudaEventRecord(ends[i], streams[i]));
+	}
+	atomic_store(&is_queued, 1);
+	for (int i = 0; i < 2; i++)
+		assert_cuda(cudaStreamSynchronize(streams[i]));
+	assert_elapsed(start, ends[0], 3 + 20);
+	assert_elapsed(ends[0], ends[1], 3 + 20);
+	for (int i = 0; i < 2; i++) {
+		assert_cuda(cudaEventDestroy(ends[i]));
+		assert_cuda(cudaStreamDestroy(streams[i]));
+	}
+	assert_cuda(cudaGraphExecDestroy(exec));
+	assert_cuda(cudaGraphDestroy(graph));
+	assert_cuda(cudaEventDestroy(fork));
+	assert_cuda(cudaEventDestroy(join));
+	assert_cuda(cudaEventDestroy(start));
+}
+
 /* Launches two kernels in a process of its own, since variables are read once. Return: how many
  * failed; *ret_said: what it printed. */
 static int run_child(const char *kernel_time, char *ret_said, size_t size)
@@ -545,6 +595,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_launch_takes_the_time_that_is_set),
 		cmocka_unit_test(kernels_take_the_times_of_their_names),
 		cmocka_unit_test(lateness_of_a_thread_is_not_added_up),
+		cmocka_unit_test(launches_of_a_graph_do_not_overlap),
 		cmocka_unit_test(a_wrong_table_fails_every_launch),
 		cmocka_unit_test(the_log_counts_what_was_launched),
 		cmocka_unit_test(a_graph_is_printed_as_text),
