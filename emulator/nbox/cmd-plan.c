@@ -20,12 +20,12 @@ static int usage(FILE *to, int code)
 		"Which cluster for the job of RUN: the points of nbox sweep, with what each means. A rank has as many samples a step in other\n"
 		"worlds as in RUN, so that the batch grows with the cluster.\n\n"
 		"  nbox plan gpt --nodes 2,8,32,128 --inter '{8x400Gbps,8x200Gbps}' --tokens-per-step 256K --prices prices.yaml --goal 'tokens/s >= 2M'\n\n"
-		"Shown are the rate, and from where to where it may be by the model's error: the point is re-timed with all modelled times as far\n"
+		"Shown are the mean step, the rate, and from where to where it may be by the model's error: the point is re-timed with all modelled times as far\n"
 		"off; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much of a step\n"
 		"computation waits; what bounds it: that without which a step is shortest, re-timed, and how much shorter. Letters behind a point\n"
 		"say what was assumed, and where it is extrapolated. A layout follows the nodes: its data-parallel axis grows.\n"
-		"A goal is of tokens/s or samples/s, step_ms, efficiency, price/hour, or price/M (of a million samples). Of the points that meet it\n"
-		"the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
+		"A goal is of tokens/s or samples/s, step_ms, efficiency (0.95 or 95%%), price/hour, or price/M (of a million samples). Of the\n"
+		"points that meet it the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
 		"Prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: by the node's preset, fabric's file or NICs, or by option and\n"
 		"value (inter-bandwidth=50GB/s); the first that fits. DIR, else RUN-sweep, gets plan.html, plan.csv and plan.json, and the sweep's\n"
 		"files.\n\n");
@@ -138,6 +138,8 @@ int cmd_plan(int argc, char **argv)
 		r = check(&a, &err);
 	if (r == 0)
 		r = sweep_command_load(&a.c, &err);
+	if (r == 0)
+		r = plan_check_prices(&a.ask.prices, &a.c.sweep, &err);
 	if (r == 0) {
 		exit_code = 1;
 		r = sweep_command_prepare(&a.c, true, argc, argv, &err);

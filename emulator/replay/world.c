@@ -109,8 +109,8 @@ int world_check(const struct world *from, const struct world *to, struct err *er
 	if (r == 0 && from->n_layouts != to->n_layouts)
 		return err_set(
 			err, EINVAL,
-			"layout: the run had %zu, not %zu: which ranks are together is in its "
-			"record",
+			"layout: the run was recorded with %zu --layout, not %zu: who is in which "
+			"communicator is in its record; for another layout, run the job again",
 			from->n_layouts, to->n_layouts);
 	return r;
 }

@@ -17,7 +17,9 @@
 #include "nbox/page/points.h"
 #include "nbox/page/run-page.h"
 #include "nbox/report/json-file.h"
+#include "nbox/report/live-run.h"
 #include "nbox/report/recall.h"
+#include "nbox/report/runs.h"
 #include "nbox/report/summary.h"
 
 #define COMMAND_MAX (1 << 20)
@@ -203,12 +205,17 @@ static int write_plan(const char *word, enum page_format format, FILE *to, struc
 	CLEANUP(json_freep) json_t *plan = NULL;
 	CLEANUP(freep) char *command = NULL;
 	struct doc d = {.to = to, .form = format == PAGE_MD ? DOC_MD : DOC_HTML};
-	char path[PATH_MAX + 32];
+	char path[PATH_MAX + 32], below[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/record.nbox", word);
+	snprintf(path, sizeof(path), "%s/record.nbox", runs_find(word, below));
 	if (access(path, F_OK) == 0)
 		return 1;
 	snprintf(path, sizeof(path), "%s/plan.json", word);
+	snprintf(below, sizeof(below), LIVE_RUN_TOP "/%s", word);
+	if (access(path, F_OK) < 0) {
+		word = below;
+		snprintf(path, sizeof(path), "%s/plan.json", word);
+	}
 	if (access(path, F_OK) < 0)
 		return 1;
 	if (json_file_read(path, &plan, err) < 0)

@@ -23,6 +23,20 @@ int plan_number(const char *text, double *ret)
 	return 0;
 }
 
+/* Also "95%", of an efficiency. */
+static int read_value(const char *metric, char *text, double *ret)
+{
+	size_t n = strlen(text);
+	bool is_percent = text[n - 1] == '%' && strcmp(metric, "efficiency") == 0;
+	int r;
+
+	if (is_percent)
+		text[n - 1] = '\0';
+	r = plan_number(text, ret);
+	*ret /= r == 0 && is_percent ? 100 : 1;
+	return r;
+}
+
 int plan_goal_parse(const char *text, const char *unit, struct plan_goal *ret, struct err *err)
 {
 	char rate[32], word[32], how[3], value[32], more[2];
@@ -36,7 +50,7 @@ int plan_goal_parse(const char *text, const char *unit, struct plan_goal *ret, s
 
 	snprintf(rate, sizeof(rate), "%s/s", unit);
 	if (sscanf(text, "%31[^<>= ] %2[<>=] %31s %1s", word, how, value, more) != 3 ||
-	    how[0] == '=' || plan_number(value, &g.value) < 0)
+	    how[0] == '=' || read_value(word, value, &g.value) < 0)
 		return err_set(
 			err, EINVAL,
 			"--goal '%s': METRIC >= VALUE or METRIC <= VALUE, such as '%s >= 2M'", text,

@@ -19,23 +19,37 @@ static bool is_done(const struct point_result *k)
  */
 static int find_price(const struct plan *plan, size_t i, double *ret, struct err *err)
 {
-	const struct sweep *s = plan->results->sweep;
-	char label[GRID_LABEL_MAX];
 	struct config *c;
 	int r;
 
 	*ret = NAN;
 	if (plan->ask->prices.n == 0)
 		return 0;
-	r = point_config(s, i, &c, err);
+	r = point_config(plan->results->sweep, i, &c, err);
 	if (r < 0)
 		return r;
-	r = prices_find(&plan->ask->prices, c, ret);
+	r = prices_find(&plan->ask->prices, c, ret, err);
 	config_free(c);
-	return r < 0 ? err_set(err, EINVAL,
-			       "--prices: no line fits %.300s; add one, or 'default: PRICE'",
-			       grid_label(&s->grid, i, label))
-		     : 0;
+	return r;
+}
+
+int plan_check_prices(const struct prices *prices, const struct sweep *s, struct err *err)
+{
+	for (size_t i = 0; prices->n && i < s->grid.n_points; i++) {
+		char label[GRID_LABEL_MAX];
+		struct config *c;
+		double price;
+		int r = point_config(s, i, &c, NULL);
+
+		if (r < 0)
+			continue; /* it says so when it is played */
+		r = prices_find(prices, c, &price, err);
+		config_free(c);
+		if (r < 0)
+			return err_prefix(err, r, "--prices: %.300s",
+					  grid_label(&s->grid, i, label));
+	}
+	return 0;
 }
 
 static void fill_side(const struct plan *plan, size_t i, enum plan_side side, double ms,

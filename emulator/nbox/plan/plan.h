@@ -44,7 +44,9 @@ struct plan {
 	size_t cheapest[PLAN_SIDES]; /* of the points that meet the goal; PLAN_NONE: none does */
 };
 
-/* Return: 0; negative errno with the sentence, such as of a point that no price fits. */
+/* Before anything is played. Return: 0; -ENOENT with the sentence: a point that no price fits. */
+int plan_check_prices(const struct prices *prices, const struct sweep *s, struct err *err);
+/* Return: 0; negative errno with the sentence. */
 int plan_make(const struct plan_ask *ask, const struct sweep_results *results, struct plan *ret,
 	      struct err *err);
 void plan_deinit(struct plan *p);

@@ -119,10 +119,12 @@ int prices_read(const char *path, struct prices *ret, struct err *err)
 	return r;
 }
 
+/* The options whose values are names of nodes; the one that says most first. */
+static const enum option_id kinds[] = {CONFIG_INTER, CONFIG_FABRIC, CONFIG_PRESET,
+				       CONFIG_INTER_BANDWIDTH};
+
 static bool fits(const char *key, const struct config *c)
 {
-	static const enum option_id kinds[] = {CONFIG_PRESET, CONFIG_FABRIC, CONFIG_INTER,
-					       CONFIG_INTER_BANDWIDTH};
 	size_t n = strcspn(key, "=");
 
 	if (strcmp(key, "default") == 0)
@@ -142,12 +144,17 @@ static bool fits(const char *key, const struct config *c)
 	return false;
 }
 
-int prices_find(const struct prices *p, const struct config *c, double *ret)
+int prices_find(const struct prices *p, const struct config *c, double *ret, struct err *err)
 {
+	const char *key = NULL;
+
 	for (size_t i = 0; i < p->n; i++)
 		if (fits(p->list[i].key, c)) {
 			*ret = p->list[i].node_hour;
 			return 0;
 		}
-	return -ENOENT;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) && !key; i++)
+		key = config_text(c, kinds[i]);
+	return err_set(err, ENOENT, "no line fits; add '%.100s: PRICE'%s", key ? key : "default",
+		       key ? " or 'default: PRICE'" : "");
 }

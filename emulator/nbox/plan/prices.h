@@ -25,5 +25,5 @@ struct prices {
 /* Return: 0; negative errno with the sentence. */
 int prices_read(const char *path, struct prices *ret, struct err *err);
 void prices_deinit(struct prices *p);
-/* Of one node of the configuration, an hour. Return: 0; -ENOENT: no line fits. */
-int prices_find(const struct prices *p, const struct config *c, double *ret);
+/* Of one node of the configuration, an hour. Return: 0; -ENOENT with the sentence: no line fits. */
+int prices_find(const struct prices *p, const struct config *c, double *ret, struct err *err);

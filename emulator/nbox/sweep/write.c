@@ -87,7 +87,7 @@ static void print_figures(const struct sweep_results *r, size_t point, FILE *to)
 
 	if (p->state != POINT_DONE) {
 		fprintf(to, "  %s%s\n", p->state == POINT_FAILED ? "FAILED: " : "not played yet",
-			p->why);
+			point && p->why[0] && strcmp(p->why, p[-1].why) == 0 ? "as above" : p->why);
 		return;
 	}
 	print_ms(p->has_steps ? p->p50 : NAN, to);

@@ -38,6 +38,9 @@ is "$(tail -n +2 run-sweep/plan.csv | wc -l)" 9 "a row of CSV for each"
 check "the figures of the page are those" python3 -IS "$(dirname "$test")/check-page.py" run-sweep/plan.html run-sweep/plan.json
 exits 0 "the page as Markdown" "$NBOX" report --format md run-sweep
 says "nodes=8, inter-bandwidth=100Gbps: the choice" "... says the choice"
+mkdir nbox-out && ln -s ../run-sweep nbox-out/named
+exits 0 "... of a plan by its name" "$NBOX" report --format md named
+exits 3 "a goal in percent" "$NBOX" plan run "${axes[@]}" --samples-per-step 1K --goal "efficiency >= 101%"
 exits 3 "a goal that none meets" "$NBOX" plan run "${axes[@]}" --tokens-per-step 1 --goal "tokens/s >= 1G"
 says "9 of 9 points are complete already" "nothing is played again"
 
@@ -109,6 +112,7 @@ refused "wrong.yaml:1:1: unknown key 'node_hours'" --samples-per-step 3 --prices
 echo 'node_hour: {default: 3USD}' >wrong.yaml
 refused "is no price" --samples-per-step 3 --prices wrong.yaml
 echo 'node_hour: {8x400Gbps: 3}' >wrong.yaml
-exits 1 "a point without a price" "$NBOX" plan run --nodes 2,4 --samples-per-step 3 --prices wrong.yaml
-says "no line fits nodes=2" "is named"
+cp run-sweep/command.txt before.txt
+refused "nodes=2: no line fits; add" --samples-per-step 3 --prices wrong.yaml
+check "before it plays a point" cmp run-sweep/command.txt before.txt
 finish

@@ -93,7 +93,7 @@ static void the_first_price_that_fits_counts(void **state)
 		assert_int_equal(config_set(c, CONFIG_NODES, SOURCE_FLAG, cases[i].nodes), 0);
 		assert_int_equal(config_set(c, CONFIG_PRESET, SOURCE_FLAG, cases[i].preset), 0);
 		assert_int_equal(config_finish(c, &err), 0);
-		assert_int_equal(prices_find(&p, c, &price), 0);
+		assert_int_equal(prices_find(&p, c, &price, &err), 0);
 		assert_true(price == cases[i].price);
 		config_free(c);
 	}
