@@ -115,6 +115,17 @@ int world_check(const struct world *from, const struct world *to, struct err *er
 	return r;
 }
 
+/* Each rank of the one is that of the same number in the other. */
+static bool are_alike(const struct world *a, const struct world *b)
+{
+	bool are = a->size == b->size;
+
+	for (size_t i = 0; i < a->n_layouts && are; i++)
+		for (uint32_t k = 0; k < a->layouts[i].n_axes; k++)
+			are &= a->layouts[i].axis[k].size == b->layouts[i].axis[k].size;
+	return are;
+}
+
 static int64_t by_coordinates(const struct layout *from, const struct layout *to, uint32_t rank)
 {
 	int64_t ret = 0;
@@ -133,7 +144,7 @@ int64_t world_rank(const struct world *from, const struct world *to, uint32_t ra
 {
 	int64_t ret = rank < to->size ? (int64_t)rank : -1;
 
-	if (from->size == to->size)
+	if (are_alike(from, to))
 		return ret;
 	for (size_t i = 0; i < from->n_layouts; i++) {
 		int64_t at = by_coordinates(&from->layouts[i], &to->layouts[i], rank);
@@ -151,7 +162,7 @@ int world_members(const struct record_comm *c, const struct world *from, const s
 	int64_t first = c->n_real ? world_rank(from, to, c->real[0].world_rank) : -1;
 	int r = 1;
 
-	if (to->size == from->size)
+	if (are_alike(from, to))
 		r = as_it_was(c, ret);
 	else if (first >= 0)
 		r = by_layout(c, to, (uint32_t)first, ret);

@@ -22,9 +22,9 @@ int world_check(const struct world *from, const struct world *to, struct err *er
 /* The rank of @to that computes what @rank of @from does: with a layout, that of the same
  * coordinates, else that of the same number. Return: -1: there is none. */
 int64_t world_rank(const struct world *from, const struct world *to, uint32_t rank);
-/* Who is in @comm, of @from, in the world @to. Where that is as large, it is as it was; else the
- * groups of a declared layout are those along the same axes, all ranks are all ranks, ranks of one
- * node stay, and evenly spaced ranks of the whole world go on to its end. Return: 0; -EINVAL with
- * the sentence: none of these; -ENOMEM. */
+/* Who is in @comm, of @from, in the world @to. Where that is as large and laid out alike, it is as
+ * it was; else the groups of a declared layout are those along the same axes, all ranks are all
+ * ranks, ranks of one node stay, and evenly spaced ranks of the whole world go on to its end.
+ * Return: 0; -EINVAL with the sentence: none of these; -ENOMEM. */
 int world_members(const struct record_comm *comm, const struct world *from, const struct world *to,
 		  struct members *ret, struct err *err);

@@ -36,17 +36,18 @@ static struct record_comm comm(uint32_t n_ranks, uint32_t base, uint32_t stride,
 				    .real = &rank_0};
 }
 
-/* Of 4 nodes of 4 GPUs on 8 nodes: @n_ranks, 0: refused. */
-static void expect(const struct record_comm *c, const char *layout, uint32_t n_ranks,
-		   uint32_t stride)
+/* Of 4 nodes of 4 GPUs on @nodes: @n_ranks, 0: refused. */
+static void expect_on(const char *nodes, const struct record_header *from,
+		      const struct record_comm *c, const char *layout, uint32_t n_ranks,
+		      uint32_t stride)
 {
-	struct config *config = to("8", layout);
+	struct config *config = to(nodes, layout);
 	struct members m = {.source = MEMBERS_WORLD};
 	struct err err = {""};
 	struct world was, is;
 	int r;
 
-	assert_int_equal(world_of_record(&from, &was, &err), 0);
+	assert_int_equal(world_of_record(from, &was, &err), 0);
 	world_of_config(config, &is);
 	r = world_members(c, &was, &is, &m, &err);
 
@@ -59,6 +60,27 @@ static void expect(const struct record_comm *c, const char *layout, uint32_t n_r
 		assert_non_null(strstr(err.text, "--layout"));
 	}
 	config_free(config);
+}
+
+static void expect(const struct record_comm *c, const char *layout, uint32_t n_ranks,
+		   uint32_t stride)
+{
+	expect_on("8", &from, c, layout, n_ranks, stride);
+}
+
+/* As many ranks, in other groups. */
+static void test_other_layout(void **state)
+{
+	const struct record_header was = {.world_size = 16,
+					  .n_nodes = 4,
+					  .gpus_per_node = 4,
+					  .layout = "fsdp=2,dp=8"};
+	struct record_comm fsdp = comm(2, 0, 1, 1), dp = comm(8, 0, 2, 2);
+
+	(void)state;
+	expect_on("4", &was, &fsdp, "fsdp=2,dp=8", 2, 1);
+	expect_on("4", &was, &fsdp, "fsdp=4,dp=4", 4, 1);
+	expect_on("4", &was, &dp, "fsdp=4,dp=4", 4, 4);
 }
 
 static void test_members(void **state)
@@ -127,6 +149,7 @@ static struct world laid_out(uint32_t size, const char *layout)
 static void test_ranks(void **state)
 {
 	struct world few = laid_out(4, "dp=2,pp=2"), many = laid_out(8, "dp=4,pp=2"),
+		     sharded = laid_out(8, "fsdp=2,dp=4"), wider = laid_out(8, "fsdp=4,dp=2"),
 		     bare = laid_out(4, NULL), wide = laid_out(8, NULL);
 
 	(void)state;
@@ -134,6 +157,7 @@ static void test_ranks(void **state)
 	assert_int_equal(world_rank(&few, &many, 2), 4);
 	assert_int_equal(world_rank(&many, &few, 4), 2);
 	assert_int_equal(world_rank(&many, &few, 7), -1);
+	assert_int_equal(world_rank(&sharded, &wider, 3), 5);
 	assert_int_equal(world_rank(&bare, &wide, 3), 3);
 	assert_int_equal(world_rank(&wide, &bare, 5), -1);
 }
@@ -142,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_other_layout),
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_ranks),
 	};
