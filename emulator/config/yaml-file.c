@@ -85,6 +85,9 @@ int yaml_scalar(struct yaml *y, const char *what, const char **ret)
 	size_t n = y->event.data.scalar.length;
 	bool plain = y->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 
+	if (y->event.type != YAML_SCALAR_EVENT)
+		return yaml_refuse(y, y->event.start_mark, "%s is expected here, as one word",
+				   what);
 	if (y->event.data.scalar.tag || y->event.data.scalar.anchor)
 		return yaml_refuse(y, y->event.start_mark,
 				   "%s: tags (!) and anchors (&) are not taken here", what);

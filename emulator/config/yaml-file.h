@@ -30,7 +30,7 @@ int yaml_next(struct yaml *y);
 /* "FILE:LINE:COLUMN: sentence". Return: -EINVAL. */
 int yaml_refuse(struct yaml *y, yaml_mark_t mark, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The text of the current event, a scalar: no control bytes, not null, not tagged. @what: it, for
+/* The text of the current event: a scalar, no control bytes, not null, not tagged. @what: it, for
  * a sentence. The event's. Return: 0; -EINVAL with the sentence. */
 int yaml_scalar(struct yaml *y, const char *what, const char **ret);
 /* All of a file. @what: "cluster file". Return: 0, *ret is the caller's to free(); negative errno

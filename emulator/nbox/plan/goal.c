@@ -50,7 +50,7 @@ int plan_goal_parse(const char *text, const char *unit, struct plan_goal *ret, s
 
 	snprintf(rate, sizeof(rate), "%s/s", unit);
 	if (sscanf(text, "%31[^<>= ] %2[<>=] %31s %1s", word, how, value, more) != 3 ||
-	    how[0] == '=' || read_value(word, value, &g.value) < 0)
+	    how[0] == '=' || (how[1] && how[1] != '=') || read_value(word, value, &g.value) < 0)
 		return err_set(
 			err, EINVAL,
 			"--goal '%s': METRIC >= VALUE or METRIC <= VALUE, such as '%s >= 2M'", text,

@@ -26,6 +26,7 @@ static const struct {
 	{"price/M <= 2", NULL, PLAN_MILLION, false, 2},
 	{"samples/s >= 2M", "not 'samples/s'", 0, 0, 0},
 	{"tokens/s = 2M", "METRIC >= VALUE", 0, 0, 0},
+	{"tokens/s <> 2M", "METRIC >= VALUE", 0, 0, 0},
 	{"tokens/s >= 2MB", "METRIC >= VALUE", 0, 0, 0},
 	{"tokens/s >= -2", "METRIC >= VALUE", 0, 0, 0},
 	{"tokens/s >= 2M or so", "METRIC >= VALUE", 0, 0, 0},
@@ -63,6 +64,31 @@ static void a_goal_is_met_from_its_value_on(void **state)
 	f[PLAN_RATE] = NAN;
 	assert_false(plan_goal_is_met(&least, f));
 	assert_true(plan_goal_is_met(&(struct plan_goal){.text = NULL}, f));
+}
+
+static void what_is_no_price_is_refused_with_its_place(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {{"node_hour: {default: {a: 1}}", ":1:22: a price is expected here"},
+		     {"node_hour: {[2]: 1}", ":1:13: a kind of node is expected here"},
+		     {"currency: [EUR]", ":1:11: currency is expected here"},
+		     {"node_hour: {default: nan}", "is no price"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char path[] = "/tmp/nbox-prices-XXXXXX";
+		int fd = mkstemp(path);
+		struct prices p = {.list = NULL};
+		struct err err = {""};
+
+		assert_true(fd >= 0 && write(fd, cases[i].text, strlen(cases[i].text)) > 0);
+		close(fd);
+		assert_int_equal(prices_read(path, &p, &err), -EINVAL);
+		unlink(path);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("'%s': %s", cases[i].text, err.text);
+	}
 }
 
 static void the_first_price_that_fits_counts(void **state)
@@ -131,6 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goals_are_read_or_refused_with_the_sentence),
 		cmocka_unit_test(a_goal_is_met_from_its_value_on),
+		cmocka_unit_test(what_is_no_price_is_refused_with_its_place),
 		cmocka_unit_test(the_first_price_that_fits_counts),
 		cmocka_unit_test(sentences_that_differ_in_numbers_have_one_letter),
 	};
