@@ -112,8 +112,8 @@ struct record_op {
 	uint64_t done_order; /* how many of them had come when nboxd learnt of release_ns */
 	double shared_ns;    /* virtual: what it waited for links that other ops used */
 	double queued_ns;    /* virtual: for ops of its communicator before it, at this rank */
-	double waited_ns;    /* virtual: for the last rank that it needs, once it could begin here
-			      */
+	double waited_ns;    /* virtual: for the last rank that it needs, where that arrived once it
+			      * could begin here */
 	uint32_t n_deps, n_calls;
 	const struct record_dep *deps;
 	const struct record_call *calls;

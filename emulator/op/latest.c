@@ -5,6 +5,8 @@
 
 #include "topology/membership.h"
 
+#define ROUNDED_NS 1
+
 void latest_is(struct post *post, uint32_t world_rank, double start)
 {
 	double waited = start - timeline_start(post->node, post->member->world_rank);
@@ -27,6 +29,18 @@ static uint32_t needed_by(const struct sched *s, uint32_t own, uint32_t last)
 	return is_from_root ? s->root : own;
 }
 
+/* Whether @world_rank, on the timeline of @of, arrives when @post could have begun, and further
+ * behind its op before than that rank behind its own. */
+static bool is_late(const struct post *of, uint32_t world_rank, const struct post *post)
+{
+	uint32_t own = post->member->world_rank;
+	double behind = timeline_behind(of->node, world_rank),
+	       own_behind = timeline_behind(post->node, own);
+
+	return timeline_arrival(of->node, world_rank) > timeline_start(post->node, own) &&
+	       (isinf(behind) || isinf(own_behind) || behind > fmax(own_behind, 0) + ROUNDED_NS);
+}
+
 void latest_of_ranks(struct post *const *posts, uint32_t n, const double *arrive)
 {
 	const struct op *op = posts[0]->op;
@@ -37,10 +51,11 @@ void latest_of_ranks(struct post *const *posts, uint32_t n, const double *arrive
 			last = r;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t rank = needed_by(op->sched, posts[i]->member->rank, last);
+		uint32_t world_rank = membership_world(&op->comm->members.map, rank);
 
-		if (isfinite(arrive[rank]))
-			latest_is(posts[i], membership_world(&op->comm->members.map, rank),
-				  arrive[rank]);
+		if (isfinite(arrive[rank]) &&
+		    is_late(op_post_with(op, rank, world_rank), world_rank, posts[i]))
+			latest_is(posts[i], world_rank, arrive[rank]);
 	}
 }
 
@@ -57,5 +72,6 @@ void latest_of_posts(struct run *run)
 		at = fmax(start, at);
 	}
 	for (uint32_t i = 0; i < run->n_posts; i++)
-		latest_is(run->posts[i], last->member->world_rank, at);
+		if (is_late(last, last->member->world_rank, run->posts[i]))
+			latest_is(run->posts[i], last->member->world_rank, at);
 }

@@ -1,4 +1,5 @@
-/* Whom the members of an op wait for: the rank that comes last. */
+/* Whom the members of an op wait for: the rank that comes last. Nobody waits for a rank that is
+ * there and whose op before is over later: that is the time of that op. */
 #pragma once
 
 #include "op/table.h"

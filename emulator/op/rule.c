@@ -56,22 +56,10 @@ static double real_start(const struct post *post)
 	return timeline_start(post->node, post->member->world_rank);
 }
 
-/* The post whose timeline has @world_rank. Where its template is not in this communicator another
- * stands in: timeline_arrival() knows how late its ranks come. */
-static const struct post *post_with(const struct op *op, uint32_t rank, uint32_t world_rank)
-{
-	uint32_t template = timelines_template(op->comm->ops->timelines, world_rank);
-
-	for (uint32_t i = 0; i < op->n_posts; i++)
-		if (op->posts[i].member->world_rank == template)
-			return &op->posts[i];
-	return &op->posts[template_of(&op->comm->templates, rank)];
-}
-
 /* INFINITY: not known yet. */
 static double arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank, bool is_plain)
 {
-	const struct post *post = post_with(op, rank, world_rank);
+	const struct post *post = op_post_with(op, rank, world_rank);
 
 	if (!post->has_arrived)
 		return INFINITY;

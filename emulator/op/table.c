@@ -161,6 +161,16 @@ struct post *op_post(struct op *op, const struct comm_member *member)
 	return &op->posts[(size_t)(member - op->comm->real) - op->key.member];
 }
 
+const struct post *op_post_with(const struct op *op, uint32_t rank, uint32_t world_rank)
+{
+	uint32_t template = timelines_template(op->comm->ops->timelines, world_rank);
+
+	for (uint32_t i = 0; i < op->n_posts; i++)
+		if (op->posts[i].member->world_rank == template)
+			return &op->posts[i];
+	return &op->posts[template_of(&op->comm->templates, rank)];
+}
+
 const struct post *op_first_arrived(const struct op *op)
 {
 	for (uint32_t i = 0; i < op->n_posts; i++)

@@ -1,5 +1,6 @@
 /* See timeline.h: when ops begin and end. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "timeline/node.h"
@@ -40,6 +41,16 @@ double timeline_start(const struct timeline_node *n, uint32_t world_rank)
 	if (!b || !b->is_over || &all->of[all->template[world_rank]] != n->of)
 		return at;
 	return fmax(at, time_of(&b->end, all->index[world_rank]));
+}
+
+double timeline_behind(const struct timeline_node *n, uint32_t world_rank)
+{
+	const struct timelines *all = n->of->all;
+	const struct timeline_node *b = n->before;
+
+	if (!b || !b->is_over || &all->of[all->template[world_rank]] != n->of)
+		return INFINITY;
+	return timeline_arrival(n, world_rank) - time_of(&b->end, all->index[world_rank]);
 }
 
 double timeline_plain_start(const struct timeline_node *n)

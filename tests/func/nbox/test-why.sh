@@ -76,6 +76,10 @@ assert {x["if"]: x["won_ms"] for x in why("ddp", "--inter-bandwidth", "100MB/s")
 P
 exits 0 "a run of a trainer that computes" timeout 100 "$NBOX" run --quiet --gpus-per-node 1 --nodes 8 --model ring --out trainer -- \
 	"$BUILD/tests/apps/trainer" --steps 8 --batch 64
+holds "ranks whose op before is over later are no stragglers: the network is slow" <<'P'
+w = why("trainer", "--nodes", "16", "--model", "nccl", "--preset", "dgx-a100", "--inter", "1x1Gbps")
+assert not w["waited_for"] and w["path"][0]["kind"] == "modelled", w
+P
 check "the knee of its all-reduces is where re-timed delays turn" python3 -IS "$(dirname "$test")/knee.py" "$NBOX" trainer
 exits 2 "an unknown run is refused" "$NBOX" why no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" why ddp --nodez 8
