@@ -117,11 +117,6 @@ int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, 
 	return e;
 }
 
-int recorded_load(const char *word, struct recorded *ret, struct err *err)
-{
-	return recorded_load_all(&word, 1, ret, err);
-}
-
 void recorded_deinit(struct recorded *r)
 {
 	rows_graph_deinit(&r->graph);

@@ -26,11 +26,11 @@ struct recorded {
 	char models[PATH_MAX];
 };
 
-/* @word: as run_load() has it. Return: 0; negative errno with the sentence. */
-int recorded_load(const char *word, struct recorded *ret, struct err *err);
-/* The same of @n runs of one job: those of the first one's world, each with other real ranks, are
- * played together (replay/merge.h); those of other worlds say how counts change (replay/sizes.h).
- * The first one's options count. */
+/* @n runs of one job: those of the first one's world, each with other real ranks, are played
+ * together (replay/merge.h); those of other worlds say how counts change (replay/sizes.h). The
+ * first one's options count. @words: as run_load() has them. Return: 0; negative errno with the
+ * sentence.
+ */
 int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err);
 void recorded_deinit(struct recorded *r);
 /* The run's own options, where @ret takes flags in their place before recorded_finish(). Return: as

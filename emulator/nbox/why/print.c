@@ -266,13 +266,14 @@ static void print_won(const struct why *w, FILE *to)
 {
 	for (uint32_t i = 0; i < w->n_won; i++) {
 		const struct why_won *x = &w->won[i];
+		double ms = (w->median_ns - x->ns) / 1e6;
 
 		if (x->refused[0])
 			fprintf(to, "   %-14s        not known  if %s: %s\n", label("re-timed", i),
 				x->text, x->refused);
 		else
 			fprintf(to, "   %-14s %9.3f ms, %.3f won, if %s\n", label("re-timed", i),
-				x->ns / 1e6, (w->median_ns - x->ns) / 1e6, x->text);
+				x->ns / 1e6, ms < 0 && ms > -5e-4 ? 0 : ms, x->text);
 	}
 }
 
@@ -285,10 +286,6 @@ void why_print(const struct why *w, FILE *to)
 	print_late(w, to);
 	print_slacks(w, to);
 	print_won(w, to);
-	if (w->told.n_lost)
-		fprintf(to,
-			"   warning: %llu rows wait for what the record does not have, and are left out\n",
-			(unsigned long long)w->told.n_lost);
 }
 
 /* --- as JSON ---------------------------------------------------------------------------------- */

@@ -81,6 +81,18 @@ w = why("trainer", "--nodes", "16", "--model", "nccl", "--preset", "dgx-a100", "
 assert not w["waited_for"] and w["path"][0]["kind"] == "modelled", w
 P
 check "the knee of its all-reduces is where re-timed delays turn" python3 -IS "$(dirname "$test")/knee.py" "$NBOX" trainer
+printf '%s\n' 'parallel pp=2' 'micro 2' 'layer x2 forward=1ms backward=2ms send=64KiB' >pp.job
+for stage in 0 1; do
+	exits 0 "stage $stage of a pipeline" timeout 100 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --layout pp=2 --as-node $stage --model ring \
+		--out stage$stage -- "$BUILD/tests/apps/stepper" pp.job --iterations 4 --warmup 1
+done
+exits 0 "of one stage" "$NBOX" why stage0
+says "warning: 1 of 2 classes of ranks (pp=1) were never seen" "it says that the other is missing"
+exits 0 "of both" "$NBOX" why stage0 --with stage1 --json both.json
+check "it says what the first waits for the second" python3 -IS -c '
+import json
+w = json.load(open("both.json"))
+assert sum(p["ms"] for p in w["exposed"]) > 2, w["exposed"]'
 exits 2 "an unknown run is refused" "$NBOX" why no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" why ddp --nodez 8
 says "--nodes" "with a suggestion"
