@@ -186,19 +186,34 @@ static bool read_text(const char *path, char *ret, size_t size)
 	return true;
 }
 
+static bool is_older(const struct stat *made, const struct stat *of)
+{
+	return made->st_mtim.tv_sec != of->st_mtim.tv_sec
+		       ? made->st_mtim.tv_sec < of->st_mtim.tv_sec
+		       : made->st_mtim.tv_nsec < of->st_mtim.tv_nsec;
+}
+
 static bool is_younger(const struct stat *made, const char *run_dir)
 {
 	char path[PATH_MAX + 32];
 	struct stat record;
 
-	if (stat(file_of(run_dir, "record.nbox", path), &record) < 0)
-		return false;
-	return made->st_mtim.tv_sec != record.st_mtim.tv_sec
-		       ? made->st_mtim.tv_sec > record.st_mtim.tv_sec
-		       : made->st_mtim.tv_nsec >= record.st_mtim.tv_nsec;
+	return stat(file_of(run_dir, "record.nbox", path), &record) == 0 &&
+	       !is_older(made, &record);
 }
 
-/* The folder's command.txt has these words, and is younger than the records of all runs. */
+/* Of "--fabric=my.yaml": the file has changed since. */
+static bool names_younger_file(const char *word, const struct stat *made)
+{
+	const char *value = strrchr(word, '=');
+	struct stat file;
+
+	return value && stat(value + 1, &file) == 0 && S_ISREG(file.st_mode) &&
+	       is_older(made, &file);
+}
+
+/* The folder's command.txt has these words, and is younger than the records of all runs and, where
+ * it is re-timed, than the files that they name. */
 static bool is_of(const char *dir, const struct values *command, const struct sweep *s)
 {
 	CLEANUP(freep) char *text = NULL;
@@ -213,7 +228,8 @@ static bool is_of(const char *dir, const struct values *command, const struct sw
 	at = text;
 	for (size_t i = 0; i < command->n; i++) {
 		n = strlen(command->list[i]);
-		if (strncmp(at, command->list[i], n) != 0 || at[n] != '\n')
+		if (strncmp(at, command->list[i], n) != 0 || at[n] != '\n' ||
+		    (s->run && names_younger_file(command->list[i], &made)))
 			return false;
 		at += n + 1;
 	}

@@ -95,6 +95,9 @@ check "what crosses leaves takes as much longer as there is less up from them" p
 import json
 p = [p["modelled_ms"] for p in json.load(open("experts-sweep/sweep.json"))["points"]]
 assert 3.9 < p[1] / p[0] < 4 and p[3] == p[2], p'
+touch leaves.yaml
+exits 0 "a fabric's file that is younger" "$NBOX" sweep experts --model nccl --fabric '{leaves.yaml,a100.yaml}' --oversubscription 1,4
+says "2 of 4 points are complete already" "its points are played again, those of another are not"
 exits 2 "leaves where there are none" "$NBOX" sweep run --preset 100gbe --oversubscription 2,4
 says "no fabric with leaves" "are refused"
 mkdir odd; printf '%s' '{"unit": "<b>", "goal_metric": "rate", "goal_value": "x", "points": [{"setting": {"nodes": 3, "a": []}, "rate": 1}, 7,
