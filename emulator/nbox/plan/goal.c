@@ -63,6 +63,8 @@ int plan_goal_parse(const char *text, const char *unit, struct plan_goal *ret, s
 			"--goal '%s': %s, step_ms, efficiency, price/hour or price/M, not '%s'",
 			text, rate, word);
 	g.metric = (enum plan_metric)i;
+	if (g.metric == PLAN_EFFICIENCY && g.value > 10)
+		return err_set(err, EINVAL, "--goal '%s': an efficiency is 0.95 or 95%%", text);
 	g.is_least = how[0] == '>';
 	*ret = g;
 	return 0;

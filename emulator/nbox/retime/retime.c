@@ -229,7 +229,8 @@ static void fill_report(const struct recorded *r, const struct config *c, struct
 	snprintf(rep->network, sizeof(rep->network), "%s", ret->told.network);
 	snprintf(rep->decided_by, sizeof(rep->decided_by), "%s", ret->told.decided_by);
 	warn_of_layout(&r->run.rec.header, c, rep);
-	told_counts(&ret->told.counts, &r->sizes, rep);
+	told_counts(&ret->told.counts, &r->sizes,
+		    r->run.rec.header.world_size != c->world ? &r->declared : NULL, rep);
 	if (ret->told.n_lost)
 		report_warn(
 			rep,
@@ -264,6 +265,22 @@ static void on_warn(void *ctx, const char *sentence)
 	report_warn(ctx, "%s", sentence);
 }
 
+/* What a record does not depend on would be without effect. Return: 0; -EINVAL with the sentence.
+ */
+static int refuse_live_options(const struct config *c, struct err *err)
+{
+	static const enum option_id ids[] = {CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_DATA_FOR,
+					     CONFIG_SPLIT,    CONFIG_LINK, CONFIG_STORE,
+					     CONFIG_METRICS};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		if (c->values[ids[i]].source == SOURCE_FLAG)
+			return err_set(err, EINVAL,
+				       "--%s: a record is re-timed without it; nbox run has it",
+				       options[ids[i]].name);
+	return 0;
+}
+
 int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err)
 {
 	return retime_scaled(r, c, NULL, ret, err);
@@ -285,8 +302,9 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 			? err_set(err, EINVAL,
 				  "%s: a rank that fails is not re-timed, for no record has what the job does then; --what-if none leaves it out",
 				  c->failures[0].text)
-			: replay_play(&in, &ret->rec, &ret->told, err);
+			: refuse_live_options(c, err);
 
+	e = e == 0 ? replay_play(&in, &ret->rec, &ret->told, err) : e;
 	if (e < 0)
 		return e;
 	snprintf(ret->rec.header.retimed_of, sizeof(ret->rec.header.retimed_of), "%.255s",

@@ -52,7 +52,23 @@ static void tell(struct report *rep, enum counts_how how, uint32_t kind, enum la
 			(unsigned long long)n, name, laws[law], ranks);
 }
 
-void told_counts(const struct counts_told *told, const struct sizes *sizes, struct report *rep)
+static void warn_of_none(const struct counts_told *told, const struct declared_counts *declared,
+			 struct report *rep)
+{
+	for (uint32_t kind = 0; declared && kind < COLL_KINDS; kind++) {
+		uint64_t n = 0;
+
+		for (int law = LAW_KEEP; law < LAW_KINDS; law++)
+			n += told->n[COUNTS_DECLARED][kind][law];
+		if (declared->law[kind] != LAW_NONE && n == 0)
+			report_warn(rep,
+				    "--counts: no %s is in a communicator that changes its size",
+				    coll_kind_name(kind));
+	}
+}
+
+void told_counts(const struct counts_told *told, const struct sizes *sizes,
+		 const struct declared_counts *declared, struct report *rep)
 {
 	char ranks[128];
 
@@ -63,4 +79,5 @@ void told_counts(const struct counts_told *told, const struct sizes *sizes, stru
 				if (told->n[how][kind][law])
 					tell(rep, (enum counts_how)how, kind, (enum law_kind)law,
 					     told->n[how][kind][law], ranks);
+	warn_of_none(told, declared, rep);
 }

@@ -109,6 +109,7 @@ refused "--tokens-per-step"
 refused "such as 512" --samples-per-step many
 refused "either samples or tokens" --samples-per-step 3 --tokens-per-step 3
 refused "of which prices" --samples-per-step 3 --goal "price/hour <= 3"
+refused "0.95 or 95%" --samples-per-step 3 --goal "efficiency >= 95"
 refused "not 'tokens/s'" --samples-per-step 3 --goal "tokens/s >= 3"
 echo 'node_hours: {default: 3}' >wrong.yaml
 refused "wrong.yaml:1:1: unknown key 'node_hours'" --samples-per-step 3 --prices wrong.yaml

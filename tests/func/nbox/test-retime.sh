@@ -107,6 +107,10 @@ exits 0 "a bandwidth that the model does not look at" "$NBOX" retime ddp --model
 says "may change nothing" "is a warning"
 exits 2 "other real ranks are refused" "$NBOX" retime ddp --real 1
 says "--with RUN2" "with what to do"
+exits 1 "what only a live run has is refused" "$NBOX" retime ddp --exchange payload
+says "--exchange: a record is re-timed without it" "with the reason"
+exits 0 "counts of what the run has not" "$NBOX" retime ddp --nodes 8 --counts alltoall=total
+says "warning: --counts: no AllToAll" "are a warning"
 mkdir mine
 "$NBOX" topo --preset dgx-h100 --nodes 4 --yaml >mine/lab.yaml
 iterations=1
