@@ -23,6 +23,7 @@ struct seen {
 	uint32_t size;               /* that is asked for */
 	const struct membership *to; /* its communicator, borrowed */
 	bool is_resized;             /* that has another number of ranks */
+	bool is_unseen; /* an axis of the layout changes that no other record changes */
 };
 
 static void seen_deinit(struct seen *s)
@@ -40,6 +41,27 @@ static int seen_init(const struct counts_ask *x, struct seen *s, struct err *err
 	s->worlds = calloc(n + 1, sizeof(*s->worlds));
 	s->samples = calloc(n + 1, sizeof(*s->samples));
 	return s->ops && s->worlds && s->samples ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+/* Along the axis @k of layout @i no record says anything of the new world. */
+static bool is_axis_unseen(const struct counts_ask *x, size_t i, uint32_t k)
+{
+	uint32_t size = x->from->layouts[i].axis[k].size;
+	bool is_seen = x->to->layouts[i].axis[k].size == size;
+
+	for (size_t n = 0; n < x->sizes->n; n++)
+		is_seen |= x->sizes->others[n].world.layouts[i].axis[k].size != size;
+	return !is_seen;
+}
+
+static bool has_unseen_axis(const struct counts_ask *x)
+{
+	bool has = false;
+
+	for (size_t i = 0; x->sizes && i < x->from->n_layouts; i++)
+		for (uint32_t k = 0; k < x->from->layouts[i].n_axes; k++)
+			has |= is_axis_unseen(x, i, k);
+	return has;
 }
 
 static void see(const struct counts_ask *x, uint64_t index, struct seen *s)
@@ -128,7 +150,8 @@ static int find_count(const struct counts_ask *x, const struct seen *s, uint32_t
 		size = s->to->n_ranks;
 	} else if (s->n > 1) {
 		is_law = law_fit(s->samples, s->n, ret_law);
-		*ret_how = is_law && !law_is_beyond(ret_law, size) ? COUNTS_FITTED : COUNTS_BEYOND;
+		*ret_how = is_law && !law_is_beyond(ret_law, size) && !s->is_unseen ? COUNTS_FITTED
+										    : COUNTS_BEYOND;
 		is_law = is_law || law_fit_nearest(s->samples, s->n, size, ret_law);
 	} else if (!s->is_resized) {
 		is_law = law_make(LAW_KEEP, &own, 1, ret_law);
@@ -148,7 +171,7 @@ static int find_count(const struct counts_ask *x, const struct seen *s, uint32_t
 static void tell(struct counts_told *told, const struct seen *s, enum counts_how how, uint32_t kind,
 		 const struct law *law, bool is_changed)
 {
-	if (how != HOW_NOT && (s->is_resized || is_changed))
+	if (how != HOW_NOT && (s->is_resized || is_changed || s->is_unseen))
 		told->n[how][kind][law->kind]++;
 }
 
@@ -430,6 +453,7 @@ int counts_change(const struct counts_ask *x, struct record *out, struct counts_
 	CLEANUP(seen_deinit) struct seen s = {.n = 0};
 	int r = seen_init(x, &s, err);
 
+	s.is_unseen = has_unseen_axis(x);
 	*told = (struct counts_told){.n = {{{0}}}};
 	for (uint64_t i = 0; i < x->rec->n_ops && r == 0; i++) {
 		see(x, i, &s);

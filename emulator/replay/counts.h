@@ -11,7 +11,8 @@ enum counts_how {
 	COUNTS_ASSUMED,  /* from one record, as the kind of op has it */
 	COUNTS_FITTED,   /* to records of several sizes */
 	COUNTS_BEYOND,   /* the same, outside these sizes, by a law of two free numbers, or anywhere
-			    by one that explains the two nearest sizes alone */
+			    by one that explains the two nearest sizes alone, or where an axis of
+			    the layout changes that has one size in all records */
 	COUNTS_DECLARED, /* by the user */
 	COUNTS_HOWS
 };

@@ -61,6 +61,8 @@ static void add_all_to_all(struct run *r, uint32_t comm, uint64_t bytes)
 	op->calls = calls;
 }
 
+static const char *declared_layout; /* NULL: dp and pp=2 */
+
 /* The ops of @r, and of @other if it is there, with @n_ranks. Return: as counts_change(). */
 static int change(const struct run *r, const struct run *other, const char *declared,
 		  uint32_t n_ranks, struct record *ret, struct counts_told *told, struct err *err)
@@ -82,7 +84,8 @@ static int change(const struct run *r, const struct run *other, const char *decl
 
 	snprintf(layout, sizeof(layout), "dp=%u,pp=2", n_ranks / 2);
 	if (e == 0 && from.n_layouts)
-		e = layout_parse(layout, n_ranks, &to.layouts[to.n_layouts++], err);
+		e = layout_parse(declared_layout ? declared_layout : layout, n_ranks,
+				 &to.layouts[to.n_layouts++], err);
 	memcpy(ops, r->ops, sizeof(ops));
 	*ret = (struct record){.ops = ops, .n_ops = r->rec.n_ops};
 	if (e == 0 && declared)
@@ -132,6 +135,23 @@ static void refuse(const struct run *r, const struct run *other, const char *dec
 	if (!strstr(err.text, why))
 		fail_msg("%s", err.text);
 	drop(&out);
+}
+
+/* Of a hybrid of shards and copies: what more shards do to the all-reduces, copies do not say. */
+static void test_another_axis(void **state)
+{
+	struct run few, many;
+
+	(void)state;
+	add(run_of(&few, 4), 1, COLL_ALLREDUCE, 1000);
+	add(run_of(&many, 8), 1, COLL_ALLREDUCE, 1000);
+	snprintf(few.rec.header.layout, sizeof(few.rec.header.layout), "fsdp=2,dp=2");
+	snprintf(many.rec.header.layout, sizeof(many.rec.header.layout), "fsdp=2,dp=4");
+	declared_layout = "fsdp=2,dp=8";
+	expect(&many, &few, NULL, 16, 1000, COUNTS_FITTED, LAW_KEEP);
+	declared_layout = "fsdp=8,dp=2";
+	expect(&many, &few, NULL, 16, 1000, COUNTS_BEYOND, LAW_KEEP);
+	declared_layout = NULL;
 }
 
 static void test_one(void **state)
@@ -307,9 +327,10 @@ static void test_declared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one),      cmocka_unit_test(test_two),
-		cmocka_unit_test(test_sends),    cmocka_unit_test(test_world),
-		cmocka_unit_test(test_matching), cmocka_unit_test(test_declared),
+		cmocka_unit_test(test_another_axis), cmocka_unit_test(test_one),
+		cmocka_unit_test(test_two),          cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_world),        cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_declared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
