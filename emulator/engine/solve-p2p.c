@@ -411,7 +411,7 @@ static int times_init(struct port_times *t, const struct group *g, const struct 
 		uint32_t rank = g->ranks[i / g->per_rank];
 
 		t->start[i] = who->start(who->ctx, rank);
-		t->busy[i] = who->busy ? who->busy(who->ctx, rank) : 0;
+		t->busy[i] = who->busy ? who->busy(who->ctx, rank) : -INFINITY;
 		t->first = fmin(t->first, t->start[i]);
 	}
 	if (isinf(t->first))

@@ -513,8 +513,10 @@ static void a_message_shares_its_senders_port_before_its_receiver_comes(void **s
 	(void)state;
 	start_with(&d, "4", 5, ports);
 	p2p_bytes = 4 << 10;
-	arrive_p2p(0, 0, true, 2, (struct told){1, 10 * MS, {0}});
+	/* in this order: a run's clock begins with what comes first, and rank 0 is before that */
 	arrive_p2p(2, 0, false, 0, (struct told){1, 20 * MS, {0}});
+	were_read(2);
+	arrive_p2p(0, 0, true, 2, (struct told){1, 10 * MS, {0}});
 	assert_int_equal(over(0), 10 * MS);
 	assert_int_equal(over(2), 20 * MS);
 	done(0, 0, WIRE_SEQ_P2P | 0, 0);
