@@ -141,7 +141,7 @@ static uint64_t count_messages(const struct question *q, const struct nbox_plan 
 int main(int argc, char **argv)
 {
 	static const char *const hows[] = {"op", "symmetry", "simulation"};
-	struct question q = {.t = {0, 0, {500, 300}, {5000, 50}, 0}};
+	struct question q = {.t = {0, 0, {500, 300}, {5000, 50}, 0, 0}};
 	struct reply reply = {0};
 	struct fabric *f = NULL;
 	struct err err = {""};
