@@ -129,8 +129,8 @@ static void test_layouts(void **state)
 	expect_layout("tp=2,dp=8", "tp=4,dp=8", "tp=4 instead of 2");
 	expect_layout("tp=2,dp=8", "pp=2,dp=16", "was tp, not pp");
 	expect_layout("tp=2,dp=8", "tp=2,pp=2,dp=8", "2 axes, not 3");
-	expect_layout("tp=2,dp=8", NULL, "had 1, not 0");
-	expect_layout("", "tp=2,dp=16", "had 0, not 1");
+	expect_layout("tp=2,dp=8", NULL, "with 1 --layout, not 0");
+	expect_layout("", "tp=2,dp=16", "with 0 --layout, not 1");
 }
 
 static struct world laid_out(uint32_t size, const char *layout)
