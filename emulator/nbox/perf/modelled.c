@@ -124,6 +124,17 @@ static int look_above(const struct modelled *m, struct sentences *w, struct err 
 	return r;
 }
 
+/* What-ifs that no time shows. */
+static void look_unmet(const struct modelled *m, struct sentences *w)
+{
+	bool is_met = !config_moves_times(m->config);
+
+	for (size_t i = 0; i < m->rows.n && !is_met; i++)
+		is_met = m->rows.rows[i].answer.ns != m->rows.rows[i].answer.model_ns;
+	if (!is_met)
+		w->list[w->n++] = "the what-ifs add nothing to any of these times";
+}
+
 /* Return: 0; -ERANGE some time is below its bound. */
 static int look_below(const struct modelled *m, struct err *err)
 {
@@ -161,6 +172,7 @@ static int show(const struct modelled *m, struct err *err)
 								sizeof(calibration))};
 	int r = look_above(m, &w, err);
 
+	look_unmet(m, &w);
 	made.warnings = w.list;
 	made.n_warnings = w.n;
 	if (r == 0 && (!m->json || strcmp(m->json, "-") != 0))

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/plain.h"
+#include "nbox/report/json-file.h"
 #include "topology/template.h"
 
 #define LINES_MAX 16 /* of the text */
@@ -142,14 +143,6 @@ json_t *report_classes_json(const struct report *r)
 	return list;
 }
 
-static void take_text(const json_t *o, const char *key, char *buf, size_t size)
-{
-	const char *text = json_string_value(json_object_get(o, key));
-
-	snprintf(buf, size, "%s", text ? text : "");
-	plain_text(buf);
-}
-
 static uint32_t number(const json_t *o, const char *key)
 {
 	return (uint32_t)json_integer_value(json_object_get(o, key));
@@ -170,14 +163,14 @@ void report_classes_recall(struct report *r, const json_t *list)
 		if (r->n_classes == REPORT_CLASSES_MAX)
 			break;
 		r->n_classes++;
-		take_text(o, "class", x->name, sizeof(x->name));
-		take_text(o, "of_run", x->run, sizeof(x->run));
+		json_text(o, "class", x->name, sizeof(x->name));
+		json_text(o, "of_run", x->run, sizeof(x->run));
 		x->n_ranks = number(o, "ranks");
 		x->n_real = number(o, "real");
 		x->real = number(o, "timeline_of_rank");
 	}
 	for (uint32_t k = 0; k < r->n_classes; k++) {
-		take_text(json_array_get(list, k), "timeline_of_class", like, sizeof(like));
+		json_text(json_array_get(list, k), "timeline_of_class", like, sizeof(like));
 		for (uint32_t m = 0; m < r->n_classes; m++)
 			if (strcmp(r->classes[m].name, like) == 0)
 				r->classes[k].like = m;

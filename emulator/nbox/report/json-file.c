@@ -2,9 +2,11 @@
 #include "nbox/report/json-file.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/plain.h"
 
 #define FILE_MAX (1 << 20) /* bytes; those of nbox have some thousands */
 
@@ -28,4 +30,12 @@ int json_file_read(const char *path, json_t **ret_json, struct err *err)
 		return err_set(err, EINVAL, "%s: line %d: %s", path, why.line, why.text);
 	*ret_json = o;
 	return 0;
+}
+
+void json_text(const json_t *o, const char *key, char *buf, size_t size)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	snprintf(buf, size, "%s", text ? text : "");
+	plain_text(buf);
 }

@@ -18,14 +18,6 @@ static bool has_warning(const struct report *r, const char *text)
 	return false;
 }
 
-static void take_text(const json_t *o, const char *key, char *buf, size_t size)
-{
-	const char *text = json_string_value(json_object_get(o, key));
-
-	snprintf(buf, size, "%s", text ? text : "");
-	plain_text(buf);
-}
-
 static void recall_counts(struct report *r, const json_t *list)
 {
 	const json_t *o;
@@ -40,9 +32,9 @@ static void recall_counts(struct report *r, const json_t *list)
 			return;
 		c->kind = (uint32_t)coll_kind_parse(kind);
 		c->n_ops = (uint64_t)json_integer_value(json_object_get(o, "ops"));
-		take_text(o, "how", c->how, sizeof(c->how));
-		take_text(o, "law", c->law, sizeof(c->law));
-		take_text(o, "text", c->text, sizeof(c->text));
+		json_text(o, "how", c->how, sizeof(c->how));
+		json_text(o, "law", c->law, sizeof(c->law));
+		json_text(o, "text", c->text, sizeof(c->text));
 		r->n_counts++;
 	}
 }

@@ -215,6 +215,8 @@ done <<'T'
 T
 exits 0 "a what-if on links that the op does not use" "$NBOX" explain allreduce 1GiB --preset dgx-h100 --nodes 4 --model nccl --what-if link:rack=0,slower=100
 says "what-ifs    add nothing to this op" "is said to do nothing"
+exits 0 "the same as a table" "$NBOX" perf allreduce --preset dgx-h100 --nodes 4 --model nccl -b 1G -e 1G --what-if link:rack=0,slower=100
+says "warning: the what-ifs add nothing to any of these times" "warns"
 exits 0 "a send round all ranks over a slow NIC" "$NBOX" perf sendrecv --nodes 4 --gpus-per-node 1 --inter-bandwidth 1MB/s --inter-latency 0us --model pinned -b 1M -e 1M --what-if link:node=2,slower=2
 is "$(awk '$1 == 1048576 { print $6 }' <<<"$out")" 2097152.00 "takes twice as long"
 printf 'classes: [{preset: p4d}]\nnetwork: {kind: leaf-spine, latency: 2us, nodes_per_leaf: 4, oversubscription: 2}\n' >leaves.yaml
