@@ -79,7 +79,7 @@ static int find_reduces(struct comm *c, struct call *call, struct err *err)
 	    bitmap_init(&call->keeps, b->n_out_messages) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < b->n_out; i++)
-		if (!bitmap_test(&c->is_real, b->out[i].dst))
+		if (!bitmap_test(&c->has_process, b->out[i].dst))
 			mark_reduces(call, &b->out[i]);
 	call->has_reduces = true;
 	return 0;
@@ -146,7 +146,7 @@ int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, s
 	    (r = call_check_bytes(c, &call->sched, err)) < 0)
 		return r;
 	if (wants_border(c)) {
-		r = border_make(&call->sched, &c->is_real, &call->border, err);
+		r = border_make(&call->sched, &c->has_process, &call->border, err);
 		if (r < 0)
 			return r;
 		if (does_reduce(c, a->kind) && (r = find_reduces(c, call, err)) < 0)

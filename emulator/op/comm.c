@@ -16,15 +16,18 @@ int comm_init(struct comm *c, struct ops *ops, struct members *members,
 	c->ops = ops;
 	c->n_ranks = members->map.n_ranks;
 	c->real = calloc(n_real, sizeof(*c->real));
-	if (!ranks || !c->real || bitmap_init(&c->is_real, c->n_ranks) < 0)
+	if (!ranks || !c->real || bitmap_init(&c->is_real, c->n_ranks) < 0 ||
+	    bitmap_init(&c->has_process, c->n_ranks) < 0)
 		goto out;
 	for (c->n_real = 0; c->n_real < n_real; c->n_real++) {
-		ranks[c->n_real] = real[c->n_real].rank;
-		c->real[c->n_real] = (struct comm_member){
-			.rank = real[c->n_real].rank,
-			.world_rank = real[c->n_real].world_rank,
-		};
-		bitmap_set(&c->is_real, real[c->n_real].rank);
+		struct comm_member *m = &c->real[c->n_real];
+
+		ranks[c->n_real] = m->rank = real[c->n_real].rank;
+		m->world_rank = real[c->n_real].world_rank;
+		m->is_recorded = ops->recorded && bitmap_test(ops->recorded, m->world_rank);
+		bitmap_set(&c->is_real, m->rank);
+		if (!m->is_recorded)
+			bitmap_set(&c->has_process, m->rank);
 	}
 	c->ranks_per_node = members_per_node(&members->map, t);
 	c->members = *members;
@@ -44,6 +47,7 @@ out:
 void comm_deinit(struct comm *c)
 {
 	bitmap_deinit(&c->is_real);
+	bitmap_deinit(&c->has_process);
 	templates_deinit(&c->templates);
 	members_deinit(&c->members);
 	free(c->real);

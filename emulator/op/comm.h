@@ -16,6 +16,7 @@ struct worker;
 
 struct comm_member {
 	uint32_t rank, world_rank;
+	bool is_recorded; /* it has no process: a record says what it calls */
 	/* nboxd's: */
 	struct worker *worker; /* borrowed; NULL: gone */
 	bool is_freed;
@@ -30,6 +31,7 @@ struct comm {
 	struct comm_member *real; /* owned, sorted by rank */
 	uint32_t n_real;
 	struct bitmap is_real;      /* by rank */
+	struct bitmap has_process;  /* real ranks that are not recorded */
 	struct templates templates; /* by index into real; of times */
 	struct comm_ops *open;      /* table.h; NULL: no op yet */
 	/* its owner's: */

@@ -10,12 +10,11 @@
 #include "op/ops.h"
 
 /* A communicator with a real rank plays ops of its own. */
-static bool has_real(const struct config *c, const uint32_t *table, uint32_t n)
+static bool has_real(const struct cluster *c, const uint32_t *table, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		for (size_t k = 0; k < c->n_real; k++)
-			if (c->real[k] == table[i])
-				return true;
+		if (cluster_is_real(c, table[i]))
+			return true;
 	return false;
 }
 
@@ -55,7 +54,7 @@ int images_next(void *ctx, struct membership *ret)
 			x->table[k] = radix_at(&image, k);
 			bitmap_set(&x->met, x->table[k]);
 		}
-		if (has_real(config, x->table, n))
+		if (has_real(x->comm->ops->cluster, x->table, n))
 			continue;
 		*ret = (struct membership){.n_ranks = n, .table = x->table};
 		return 0;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bitmap.h"
 #include "config/config.h"
 #include "config/open-model.h"
 #include "contention/overlap.h"
@@ -40,6 +41,7 @@ struct ops {
 	const struct ops_sink *sink;
 	const struct config *config;
 	const struct cluster *cluster;
+	const struct bitmap *recorded; /* its real ranks without a process; NULL: all have one */
 	struct delay_chain *delay;
 	struct solver *solver;
 	struct overlap *overlap[2]; /* of ops that share the network; [1]: without what-ifs */

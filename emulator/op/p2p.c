@@ -282,7 +282,7 @@ static int solve_run(struct run *run, const struct calls_of_run *x, struct err *
 
 	if (ops->config->exchange != EXCHANGE_NONE) {
 		r = border_make_p2p(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank, chunk,
-				    &run->comm->is_real, &run->p2p_border, err);
+				    &run->comm->has_process, &run->p2p_border, err);
 		run->border = &run->p2p_border;
 	}
 	if (r < 0)
@@ -308,12 +308,10 @@ static bool are_together(void *ctx, uint32_t copy, uint32_t peer)
 {
 	const struct run *run = ctx;
 	const struct membership *m = &run->comm->members.map;
-	const struct config *config = run->comm->ops->config;
 	struct radix image;
 
-	for (size_t i = 0; i < config->n_real; i++)
-		if (config->real[i] == copy)
-			return false; /* its calls are its own */
+	if (cluster_is_real(run->comm->ops->cluster, copy))
+		return false; /* its calls are its own */
 	if (membership_rank(m, copy) >= 0)
 		return membership_rank(m, peer) >= 0;
 	return image_at(run->comm, copy, &image) == 0 && radix_find(&image, peer) >= 0;
@@ -348,7 +346,7 @@ static int index_rank(struct run *run, struct calls_of_run *x, uint32_t k, struc
 	struct sched s;
 	int r;
 
-	if (x->n_by_rank[k] == 0)
+	if (x->n_by_rank[k] == 0 || !bitmap_test(&run->comm->has_process, rank))
 		return 0;
 	s = *x->ends[first].post->op->sched;
 	s.p2p = &x->calls[first];

@@ -174,7 +174,7 @@ const struct post *op_post_with(const struct op *op, uint32_t rank, uint32_t wor
 const struct post *op_first_arrived(const struct op *op)
 {
 	for (uint32_t i = 0; i < op->n_posts; i++)
-		if (op->posts[i].has_arrived)
+		if (op->posts[i].node)
 			return &op->posts[i];
 	return &op->posts[0];
 }

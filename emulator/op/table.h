@@ -178,7 +178,7 @@ struct post *op_post(struct op *op, const struct comm_member *member);
 /* The post whose timeline has @world_rank, which is @rank here. Where its template is not in this
  * communicator another stands in: timeline_arrival() knows how late its ranks come. */
 const struct post *op_post_with(const struct op *op, uint32_t rank, uint32_t world_rank);
-/* Of the posts that have arrived, the first; of none, the first of all. */
+/* Of the posts that are on their timelines, the first; of none, the first of all. */
 const struct post *op_first_arrived(const struct op *op);
 
 /* "op 12 (AllReduce)", "point-to-point op 12". Return: @buf. */
