@@ -11,6 +11,55 @@
 
 #define HOW_NOT COUNTS_HOWS /* nothing changes */
 
+/* --- shards ----------------------------------------------------------------------------------- */
+
+/* What a reduce-scatter leaves to a rank, in a communicator that changes its size. An all-reduce of
+ * as much, in another one, adds up these shards across copies of the model (hsdp). */
+struct shard {
+	uint64_t count;
+	uint32_t world_rank, dtype;
+	const struct record_comm *of;
+	uint32_t size; /* of that in the new world */
+};
+
+struct shards {
+	struct shard *list; /* owned; each once */
+	size_t n;
+};
+
+static void shards_deinit(struct shards *s)
+{
+	free(s->list);
+}
+
+static const struct shard *find_shard(const struct shards *s, const struct record_op *op)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->list[i].count == op->count && s->list[i].dtype == op->dtype &&
+		    s->list[i].world_rank == op->world_rank)
+			return &s->list[i];
+	return NULL;
+}
+
+static int shards_init(const struct counts_ask *x, struct shards *s, struct err *err)
+{
+	for (uint64_t i = 0; i < x->rec->n_ops; i++) {
+		const struct record_op *op = &x->rec->ops[i];
+		uint32_t size = x->maps[op->of - x->rec->comms].n_ranks;
+		struct shard *grown;
+
+		if (op->kind != COLL_REDUCESCATTER || size == op->of->n_ranks || find_shard(s, op))
+			continue;
+		grown = reallocarray(s->list, s->n + 1, sizeof(*grown));
+		if (!grown)
+			return err_set(err, ENOMEM, "out of memory");
+		s->list = grown;
+		s->list[s->n++] =
+			(struct shard){op->count, op->world_rank, op->dtype, op->of, size};
+	}
+	return 0;
+}
+
 /* --- one count -------------------------------------------------------------------------------- */
 
 /* An op, in this record and in those where it has its like. */
@@ -23,7 +72,8 @@ struct seen {
 	uint32_t size;               /* that is asked for */
 	const struct membership *to; /* its communicator, borrowed */
 	bool is_resized;             /* that has another number of ranks */
-	bool is_unseen; /* an axis of the layout changes that no other record changes */
+	bool is_unseen;            /* an axis of the layout changes that no other record changes */
+	const struct shard *shard; /* whose sum over copies of the model it is; NULL: it is none */
 };
 
 static void seen_deinit(struct seen *s)
@@ -64,7 +114,8 @@ static bool has_unseen_axis(const struct counts_ask *x)
 	return has;
 }
 
-static void see(const struct counts_ask *x, uint64_t index, struct seen *s)
+static void see(const struct counts_ask *x, const struct shards *shards, uint64_t index,
+		struct seen *s)
 {
 	bool is_of_comm = false;
 
@@ -90,6 +141,9 @@ static void see(const struct counts_ask *x, uint64_t index, struct seen *s)
 	for (size_t i = 0; i < s->n; i++)
 		s->samples[i].size = is_of_comm ? s->ops[i]->of->n_ranks : s->worlds[i]->size;
 	s->size = is_of_comm ? s->to->n_ranks : x->to->size;
+	s->shard = s->op->kind == COLL_ALLREDUCE ? find_shard(shards, s->op) : NULL;
+	if (s->shard && s->shard->of == s->op->of)
+		s->shard = NULL;
 }
 
 static int refuse(const struct seen *s, const char *why, struct err *err)
@@ -133,6 +187,27 @@ static enum law_kind assume(uint32_t kind)
 	return LAW_NONE;
 }
 
+/* An all-reduce among copies of the model where these share it with others, whose number changes:
+ * nothing in its own communicator says whether its counts are those of shards. */
+static bool is_beside(const struct counts_ask *x, const struct seen *s)
+{
+	uint32_t number = s->op->of->axes >> 8, bits = s->op->of->axes & 0xff;
+	const struct layout *was, *is;
+	bool changes = false;
+
+	if (!bits || number >= x->from->n_layouts || number >= x->to->n_layouts ||
+	    s->op->kind != COLL_ALLREDUCE)
+		return false;
+	was = &x->from->layouts[number];
+	is = &x->to->layouts[number];
+	for (uint32_t k = 0; k < was->n_axes; k++) {
+		if (bits >> k & 1 && !layout_is_data_parallel(was->axis[k].name))
+			return false;
+		changes |= was->axis[k].size != is->axis[k].size;
+	}
+	return changes;
+}
+
 /* The count at s->size by s->samples, whose counts are filled. */
 static int find_count(const struct counts_ask *x, const struct seen *s, uint32_t kind,
 		      struct law *ret_law, enum counts_how *ret_how, uint64_t *ret, struct err *err)
@@ -153,7 +228,14 @@ static int find_count(const struct counts_ask *x, const struct seen *s, uint32_t
 		*ret_how = is_law && !law_is_beyond(ret_law, size) && !s->is_unseen ? COUNTS_FITTED
 										    : COUNTS_BEYOND;
 		is_law = is_law || law_fit_nearest(s->samples, s->n, size, ret_law);
+	} else if (s->shard) {
+		const struct law_sample whole = {s->shard->of->n_ranks, own.count};
+
+		*ret_how = COUNTS_ASSUMED;
+		is_law = law_make(LAW_TOTAL, &whole, 1, ret_law);
+		size = s->shard->size;
 	} else if (!s->is_resized) {
+		*ret_how = is_beside(x, s) ? COUNTS_ASSUMED : HOW_NOT;
 		is_law = law_make(LAW_KEEP, &own, 1, ret_law);
 	} else {
 		*ret_how = COUNTS_ASSUMED;
@@ -171,7 +253,8 @@ static int find_count(const struct counts_ask *x, const struct seen *s, uint32_t
 static void tell(struct counts_told *told, const struct seen *s, enum counts_how how, uint32_t kind,
 		 const struct law *law, bool is_changed)
 {
-	if (how != HOW_NOT && (s->is_resized || is_changed || s->is_unseen))
+	if (how == COUNTS_ASSUMED ||
+	    (how != HOW_NOT && (s->is_resized || is_changed || s->is_unseen)))
 		told->n[how][kind][law->kind]++;
 }
 
@@ -451,12 +534,14 @@ int counts_change(const struct counts_ask *x, struct record *out, struct counts_
 		  struct err *err)
 {
 	CLEANUP(seen_deinit) struct seen s = {.n = 0};
+	CLEANUP(shards_deinit) struct shards shards = {.n = 0};
 	int r = seen_init(x, &s, err);
 
+	r = r == 0 ? shards_init(x, &shards, err) : r;
 	s.is_unseen = has_unseen_axis(x);
 	*told = (struct counts_told){.n = {{{0}}}};
 	for (uint64_t i = 0; i < x->rec->n_ops && r == 0; i++) {
-		see(x, i, &s);
+		see(x, &shards, i, &s);
 		r = s.op->kind == COLL_SENDRECV ? change_calls(x, &s, out, &out->ops[i], told, err)
 						: change_count(x, &s, &out->ops[i], told, err);
 	}

@@ -62,13 +62,15 @@ static void add_all_to_all(struct run *r, uint32_t comm, uint64_t bytes)
 }
 
 static const char *declared_layout; /* NULL: dp and pp=2 */
+static uint32_t n_copies;           /* ranks of communicator 2 in the new world; 0: all */
 
 /* The ops of @r, and of @other if it is there, with @n_ranks. Return: as counts_change(). */
 static int change(const struct run *r, const struct run *other, const char *declared,
 		  uint32_t n_ranks, struct record *ret, struct counts_told *told, struct err *err)
 {
 	const struct record *const others[] = {other ? &other->rec : NULL};
-	const struct membership maps[] = {{n_ranks, 0, 1, NULL}, {n_ranks, 0, 1, NULL}};
+	const struct membership maps[] = {{n_ranks, 0, 1, NULL},
+					  {n_copies ? n_copies : n_ranks, 0, 1, NULL}};
 	static struct record_op ops[OPS_MAX];
 	struct declared_counts words = {.law = {0}};
 	struct world from, to = {.size = n_ranks, .n_nodes = n_ranks};
@@ -152,6 +154,38 @@ static void test_another_axis(void **state)
 	declared_layout = "fsdp=8,dp=2";
 	expect(&many, &few, NULL, 16, 1000, COUNTS_BEYOND, LAW_KEEP);
 	declared_layout = NULL;
+}
+
+/* The same from one record: an all-reduce of as much as a reduce-scatter gives is one of shards. */
+static void test_copies(void **state)
+{
+	struct run r;
+	struct counts_told told;
+	struct record out;
+	struct err err = {""};
+
+	(void)state;
+	add(run_of(&r, 4), 2, COLL_ALLREDUCE, 1000);
+	add(&r, 1, COLL_REDUCESCATTER, 500);
+	snprintf(r.rec.header.layout, sizeof(r.rec.header.layout), "fsdp=4,dp=2");
+	r.rec.header.world_size = r.rec.header.n_nodes = 8;
+	r.comms[1].n_ranks = n_copies = 2;
+	r.comms[1].axes = 1 << 1;
+	declared_layout = "fsdp=8,dp=2";
+	expect(&r, NULL, NULL, 16, 1000, COUNTS_ASSUMED, LAW_KEEP);
+	r.ops[1].count = 1000; /* maps say that communicator 1 has 16 ranks */
+	expect(&r, NULL, NULL, 16, 250, COUNTS_ASSUMED, LAW_TOTAL);
+	r.ops[1].dtype = COLL_FLOAT16;
+	expect(&r, NULL, NULL, 16, 1000, COUNTS_ASSUMED, LAW_KEEP);
+	/* of activations it says enough: a rank has as many of them as before */
+	declared_layout = "fsdp=8,tp=2";
+	snprintf(r.rec.header.layout, sizeof(r.rec.header.layout), "fsdp=4,tp=2");
+	assert_int_equal(change(&r, NULL, NULL, 16, &out, &told, &err), 0);
+	assert_int_equal(out.ops[0].count, 1000);
+	assert_int_equal(told.n[COUNTS_ASSUMED][COLL_ALLREDUCE][LAW_KEEP], 0);
+	drop(&out);
+	declared_layout = NULL;
+	n_copies = 0;
 }
 
 static void test_one(void **state)
@@ -327,10 +361,10 @@ static void test_declared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_another_axis), cmocka_unit_test(test_one),
-		cmocka_unit_test(test_two),          cmocka_unit_test(test_sends),
-		cmocka_unit_test(test_world),        cmocka_unit_test(test_matching),
-		cmocka_unit_test(test_declared),
+		cmocka_unit_test(test_another_axis), cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_one),          cmocka_unit_test(test_two),
+		cmocka_unit_test(test_sends),        cmocka_unit_test(test_world),
+		cmocka_unit_test(test_matching),     cmocka_unit_test(test_declared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
