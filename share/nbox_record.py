@@ -30,7 +30,7 @@ POINTS = ["stream", "host"]
 
 # Of each kind of row: its name; fields behind the letter that struct has for their type; lists with those of an entry; fields that are words.
 ROWS = {
-    1: ("HEADER", "I world_size n_nodes gpus_per_node n_real exchange data Q seed start_ns start_unix_ns 512s model 256s layout data_for retimed_of", {},
+    1: ("HEADER", "I world_size n_nodes gpus_per_node n_real exchange data Q seed start_ns start_unix_ns 512s model 256s layout data_for retimed_of Q n_warm_up", {},
         {"exchange": EXCHANGES, "data": DATA}),
     2: ("END", "Q n_lost clock_error_ns I n_lost_notes lost_errno Q n_debts debt_ns", {}, {}),
     3: ("COMM", "I number parent n_ranks base stride source sure axes", {"members": "I", "real": "I rank world_rank"},

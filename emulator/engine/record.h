@@ -33,6 +33,7 @@ struct record_header {
 	char data_for[256];     /* terminated; exceptions from data: dp=fill, separated by ';' */
 	char retimed_of[256];   /* terminated; the run whose wall times these are, played again on
 				   this world; "": it is a run */
+	uint64_t n_warm_up;     /* of a re-timed run: first steps that the recorded one left out */
 };
 
 /* The last row, written anew with each write. */

@@ -51,6 +51,7 @@ static const struct field header_fields[] = {
 	FIELD(record_header, layout, TEXT),
 	FIELD(record_header, data_for, TEXT),
 	FIELD(record_header, retimed_of, TEXT),
+	FIELD(record_header, n_warm_up, U64),
 };
 static const struct field end_fields[] = {
 	FIELD(record_end, n_lost, U64),       FIELD(record_end, clock_error_ns, U64),
@@ -122,7 +123,7 @@ static const struct field point_fields[] = {
 	_Static_assert(offsetof(struct type, field) + sizeof(((struct type *)0)->field) == \
 			       (bytes),                                                    \
 		       "a field of " #type " is not dumped")
-LAST(record_header, retimed_of, sizeof(struct record_header));
+LAST(record_header, n_warm_up, sizeof(struct record_header));
 LAST(record_end, debt_ns, sizeof(struct record_end));
 LAST(record_comm, axes, RECORD_COMM_BYTES);
 LAST(record_op, waited_ns, RECORD_OP_BYTES);

@@ -578,21 +578,15 @@ static int look_at_all(const struct record *rec, const struct record_op *rows, u
 	return r;
 }
 
-/* Of a re-timed run the wall time, which is the recorded run's: so that each re-timing leaves out
- * the same steps, and what-ifs of the first ones count. */
-static double step_ns(const struct record *rec, const struct record_op *rows, const struct step *s)
+/* Without what-ifs: those of the first steps count, live and re-timed. */
+static double plain_ns(const struct record_op *rows, const struct step *s)
 {
-	const struct record_op *first = &rows[s->first], *end = &rows[s->end];
-
-	if (rec && rec->header.retimed_of[0])
-		return (double)end->arrive_ns - (double)first->arrive_ns;
-	return (double)(end->virtual_arrive_ns - first->virtual_arrive_ns);
+	return (double)rows[s->end].plain_arrive_ns - (double)rows[s->first].plain_arrive_ns;
 }
 
 /* The first ones are warm-up while they last clearly longer or shorter than those of the second
  * half. */
-static int leave_out_warm_up(const struct record *rec, const struct record_op *rows,
-			     struct steps *s)
+static int leave_out_warm_up(const struct record_op *rows, struct steps *s)
 {
 	CLEANUP(freep) double *late = calloc(s->n, sizeof(*late));
 	uint64_t n = 0, i = 0;
@@ -602,7 +596,7 @@ static int leave_out_warm_up(const struct record *rec, const struct record_op *r
 		return -ENOMEM;
 	for (i = s->n / 2; i < s->n; i++)
 		if (s->list[i].is_timed)
-			late[n++] = step_ns(rec, rows, &s->list[i]);
+			late[n++] = plain_ns(rows, &s->list[i]);
 	if (n == 0)
 		return 0;
 	usual = median(late, n);
@@ -610,7 +604,7 @@ static int leave_out_warm_up(const struct record *rec, const struct record_op *r
 	if (spread < usual / 10)
 		spread = usual / 10;
 	for (i = 0; i < s->n / 2; i++) {
-		double ns = s->list[i].is_timed ? step_ns(rec, rows, &s->list[i]) : usual;
+		double ns = s->list[i].is_timed ? plain_ns(rows, &s->list[i]) : usual;
 
 		if (ns <= usual + spread && ns >= usual - spread)
 			break;
@@ -645,8 +639,11 @@ int steps_find(const struct record *rec, const struct record_op *rows, uint64_t 
 		sorted[i] = &rows[i];
 	qsort(sorted, n, sizeof(*sorted), by_comm);
 	r = look_at_all(rec, rows, n, sorted, &steps);
-	if (r == 0 && steps.n)
-		r = leave_out_warm_up(rec, rows, &steps);
+	if (r == 0 && steps.n && rec && rec->header.retimed_of[0])
+		steps.n_warm_up =
+			rec->header.n_warm_up < steps.n / 2 ? rec->header.n_warm_up : steps.n / 2;
+	else if (r == 0 && steps.n)
+		r = leave_out_warm_up(rows, &steps);
 	if (r == 0 && steps.n)
 		r = count_ops(&steps);
 	if (r < 0)

@@ -215,17 +215,15 @@ int recorded_finish(const struct recorded *r, struct config *c, struct err *err)
 }
 
 /* What the run's own summary says of the machine; what the replay says of itself. */
-static void fill_report(const struct recorded *r, const struct config *c, struct retimed *ret)
+static void fill_report(const struct recorded *r, const struct config *c, struct report *was,
+			struct retimed *ret)
 {
-	struct report *rep = &ret->report, was;
-
+	struct report *rep = &ret->report;
 	char path[PATH_MAX + 16];
 
 	snprintf(path, sizeof(path), "%s/summary.json", r->run.dir);
-	if (run_report(&r->run, &was) == 0) {
-		report_recall(&was, path);
-		snprintf(rep->device, sizeof(rep->device), "%s", was.device);
-	}
+	report_recall(was, path);
+	snprintf(rep->device, sizeof(rep->device), "%s", was->device);
 	snprintf(rep->network, sizeof(rep->network), "%s", ret->told.network);
 	snprintf(rep->decided_by, sizeof(rep->decided_by), "%s", ret->told.decided_by);
 	warn_of_layout(&r->run.rec.header, c, rep);
@@ -290,7 +288,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 		  struct retimed *ret, struct err *err)
 {
 	const char *const dirs[] = {r->models, NULL};
-	struct report warnings = {.n_warnings = 0};
+	struct report warnings = {.n_warnings = 0}, was;
 	const struct replay in = {.graph = &r->graph,
 				  .config = c,
 				  .dirs = dirs,
@@ -309,14 +307,16 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 		return e;
 	snprintf(ret->rec.header.retimed_of, sizeof(ret->rec.header.retimed_of), "%.255s",
 		 r->run.dir);
-	e = report_make(&ret->rec, &ret->report);
+	e = run_report(&r->run, &was);
+	ret->rec.header.n_warm_up = was.n_warm_up;
+	e = e == 0 ? report_make(&ret->rec, &ret->report) : e;
 	if (e < 0) {
 		record_deinit(&ret->rec);
 		return err_set(err, ENOMEM, "out of memory");
 	}
 	for (uint32_t i = 0; i < warnings.n_warnings; i++)
 		report_warn(&ret->report, "%s", warnings.warnings[i]);
-	fill_report(r, c, ret);
+	fill_report(r, c, &was, ret);
 	tell_classes(r, c, &ret->report);
 	report_expect_of(&ret->report, c, -1);
 	return 0;

@@ -47,6 +47,7 @@ while IFS='|' read -r job real graph what_ifs; do
 		assert rows(sys.executable, "-I", reader, record) == rows(nbox, "record", "dump", "--json", record)
 	P
 	is "$(json "$job/summary.json" 'd["steps"]["count"]')" 6 "$job: its iterations are found"
+	is "$(json "$job-again/summary.json" 'd["steps"]["warm_up"]')" "$(json "$job/summary.json" 'd["steps"]["warm_up"]')" "$job: and the same ones left out"
 	[ "$job" = ddp ] || rm -rf "$job" "$job-again"
 done <<'T'
 ddp|0||
