@@ -78,7 +78,7 @@ static void print_table(const struct run_info *runs, size_t n)
 	name = name > 40 ? 40 : name;
 	model = model > 60 ? 60 : model;
 	printf("%-*s  %-19s  %-16s %6s %10s %7s  %-*s  %s\n", name, "name", "start", "ranks",
-	       "steps", "step ms", "exit", model, "model", "command");
+	       "steps", "median ms", "exit", model, "model", "command");
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
 		char start[32], ranks[48], ms[32] = "-", code[16], steps[24] = "-";

@@ -24,7 +24,7 @@ static int usage(FILE *to, int code)
 		"off; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much of a step\n"
 		"computation waits; what bounds it: that without which a step is shortest, re-timed, and how much shorter. Letters behind a point\n"
 		"say what was assumed, and where it is extrapolated. A layout follows the nodes: its data-parallel axis grows.\n"
-		"A goal is of tokens/s or samples/s, step_ms, efficiency (0.95 or 95%%), price/hour, or price/M (of a million samples). Of the\n"
+		"A goal is of tokens/s or samples/s, mean_ms (of a step), efficiency (0.95 or 95%%), price/hour, or price/M (of a million samples). Of the\n"
 		"points that meet it the cheapest is marked, without prices that of the fewest nodes; the exit code is 3 where none does.\n"
 		"Prices: currency: USD, node_hour: {8x400Gbps: 98.3, default: 80}: by the node's preset, fabric's file or NICs, or by option and\n"
 		"value (inter-bandwidth=50GB/s); the first that fits. DIR, else RUN-sweep, gets plan.html, plan.csv and plan.json, and the sweep's\n"

@@ -440,7 +440,7 @@ static void write_choice(const struct plan_view *v, struct doc *d)
 	cards[n++] = (struct doc_card){v->unit, note, SVG_COMPUTE,
 				       figure(v->chosen, where, "rate", 0, " /s", text[0])};
 	cards[n++] = (struct doc_card){"a step", "mean", SVG_NETWORK,
-				       figure(v->chosen, where, "step_ms", 3, " ms", text[1])};
+				       figure(v->chosen, where, "mean_ms", 3, " ms", text[1])};
 	cards[n++] = (struct doc_card){"efficiency", "of the smallest world", SVG_OTHERS,
 				       figure(v->chosen, where, "efficiency", 3, "", text[2])};
 	if (v->currency[0]) {
@@ -473,7 +473,7 @@ static void write_row(const struct plan_view *v, size_t i, struct doc *d)
 	doc_row(d, (struct doc_cell[]){
 			   {.text = label_of(p, label, sizeof(label))},
 			   {.text = is_known(p) ? ranks : "-"},
-			   figure(p, where, "step_ms", 3, "", text[0]),
+			   figure(p, where, "mean_ms", 3, "", text[0]),
 			   figure(p, where, "rate", 0, "", text[1]),
 			   figure(json_object_get(p, "slow"), slow, "rate", 0, "", text[2]),
 			   figure(json_object_get(p, "fast"), fast, "rate", 0, "", text[3]),
@@ -486,7 +486,7 @@ static void write_row(const struct plan_view *v, size_t i, struct doc *d)
 static void write_table(const struct plan_view *v, struct doc *d)
 {
 	char rate[64];
-	const char *const heads[] = {"setting", "ranks",      "step, ms", rate,       "from",
+	const char *const heads[] = {"setting", "ranks",      "mean, ms", rate,       "from",
 				     "to",      "efficiency", "exposed",  "bound by", "notes"};
 
 	snprintf(rate, sizeof(rate), "%.32s/s", v->unit);

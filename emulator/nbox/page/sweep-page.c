@@ -265,9 +265,9 @@ static struct doc_cell ms_cell(double ms, size_t point, const char *key, char (*
 
 static void write_table(const struct page_sweep *s, struct doc *d)
 {
-	static const char *const heads[] = {"setting",      "iteration, ms", "from",
-					    "to",           "exposed, ms",   "injected, ms",
-					    "modelled, ms", "warnings",      "run"};
+	static const char *const heads[] = {"setting",      "median, ms",  "from",
+					    "to",           "exposed, ms", "injected, ms",
+					    "modelled, ms", "warnings",    "run"};
 	bool has_runs = false;
 
 	for (size_t i = 0; i < s->n; i++)

@@ -41,7 +41,7 @@ int plan_goal_parse(const char *text, const char *unit, struct plan_goal *ret, s
 {
 	char rate[32], word[32], how[3], value[32], more[2];
 	const char *const names[PLAN_METRICS] = {[PLAN_RATE] = rate,
-						 [PLAN_STEP_MS] = "step_ms",
+						 [PLAN_MEAN_MS] = "mean_ms",
 						 [PLAN_EFFICIENCY] = "efficiency",
 						 [PLAN_HOUR] = "price/hour",
 						 [PLAN_MILLION] = "price/M"};
@@ -60,7 +60,7 @@ int plan_goal_parse(const char *text, const char *unit, struct plan_goal *ret, s
 	if (i == PLAN_METRICS)
 		return err_set(
 			err, EINVAL,
-			"--goal '%s': %s, step_ms, efficiency, price/hour or price/M, not '%s'",
+			"--goal '%s': %s, mean_ms, efficiency, price/hour or price/M, not '%s'",
 			text, rate, word);
 	g.metric = (enum plan_metric)i;
 	if (g.metric == PLAN_EFFICIENCY && g.value > 10)

@@ -7,7 +7,7 @@
 
 enum plan_metric {
 	PLAN_RATE,
-	PLAN_STEP_MS,
+	PLAN_MEAN_MS,
 	PLAN_EFFICIENCY,
 	PLAN_HOUR,
 	PLAN_MILLION,
@@ -23,7 +23,7 @@ struct plan_goal {
 
 /* "2M", "1.5K", "300": Return: 0; -EINVAL. */
 int plan_number(const char *text, double *ret);
-/* "tokens/s >= 2M", "step_ms <= 300", "efficiency >= 0.9", "price/hour <= 500", "price/M < 2".
+/* "tokens/s >= 2M", "mean_ms <= 300", "efficiency >= 0.9", "price/hour <= 500", "price/M < 2".
  * @unit: "tokens". Return: 0; -EINVAL with the sentence. */
 int plan_goal_parse(const char *text, const char *unit, struct plan_goal *ret, struct err *err);
 /* By figures[PLAN_METRICS]. Without a goal all do. */

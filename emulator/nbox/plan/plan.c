@@ -58,7 +58,7 @@ static void fill_side(const struct plan *plan, size_t i, enum plan_side side, do
 	const struct point_result *k = &plan->results->list[i];
 	double *f = plan->list[i].figures[side];
 
-	f[PLAN_STEP_MS] = ms;
+	f[PLAN_MEAN_MS] = ms;
 	f[PLAN_RATE] = plan->ask->per_step * k->world /
 		       plan->results->sweep->run->run.rec.header.world_size * 1e3 / ms;
 	f[PLAN_HOUR] = node_hour * k->nodes;

@@ -43,7 +43,7 @@ static void print_point(const struct plan *plan, size_t i, FILE *to)
 	}
 	if (p->look.bound_by[0])
 		snprintf(bound, sizeof(bound), "%s, %.0f %%", p->look.bound_by, p->look.won * 100);
-	fprintf(to, " %6u %10.3f %10s %20s %9.1f %% %6.1f %%  %-*.48s", k->world, f[PLAN_STEP_MS],
+	fprintf(to, " %6u %10.3f %10s %20s %9.1f %% %6.1f %%  %-*.48s", k->world, f[PLAN_MEAN_MS],
 		plan_large(f[PLAN_RATE], rate, sizeof(rate)), band_text(p, band, sizeof(band)),
 		f[PLAN_EFFICIENCY] * 100, p->exposed * 100, bound_width(plan), bound);
 	if (ask->prices.n)
@@ -62,7 +62,7 @@ static void print_heads(const struct plan *plan, FILE *to)
 
 	sweep_print_heads(plan->results, to);
 	snprintf(text, sizeof(text), "%s/s", ask->unit);
-	fprintf(to, " %6s %10s %10s %20s %11s %8s  %-*s", "ranks", "step, ms", text,
+	fprintf(to, " %6s %10s %10s %20s %11s %8s  %-*s", "ranks", "mean, ms", text,
 		"by the model's error", "efficiency", "exposed", bound_width(plan), "bound by");
 	if (ask->prices.n) {
 		snprintf(text, sizeof(text), "%s/h", ask->prices.currency);

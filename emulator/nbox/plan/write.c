@@ -10,7 +10,7 @@
 #include "nbox/report/json-file.h"
 
 static const char *const names[PLAN_METRICS] = {[PLAN_RATE] = "rate",
-						[PLAN_STEP_MS] = "step_ms",
+						[PLAN_MEAN_MS] = "mean_ms",
 						[PLAN_EFFICIENCY] = "efficiency",
 						[PLAN_HOUR] = "price_hour",
 						[PLAN_MILLION] = "price_million"};
@@ -124,7 +124,7 @@ int plan_write_csv(const struct plan *plan, const char *path, struct err *err)
 	if (r < 0)
 		return r;
 	sweep_csv_heads(results, to);
-	fputs("ranks,nodes,rate,step_ms,efficiency,price_hour,price_million,fast_step_ms,slow_step_ms,exposed,bound_by,won,notes,meets,cheapest,failed\n",
+	fputs("ranks,nodes,rate,mean_ms,efficiency,price_hour,price_million,fast_mean_ms,slow_mean_ms,exposed,bound_by,won,notes,meets,cheapest,failed\n",
 	      to);
 	for (size_t i = 0; i < results->sweep->grid.n_points; i++) {
 		const struct plan_point *p = &plan->list[i];
@@ -138,8 +138,8 @@ int plan_write_csv(const struct plan *plan, const char *path, struct err *err)
 		fprintf(to, "%u,%u,", k->world, k->nodes);
 		for (int m = 0; m < PLAN_METRICS; m++)
 			print_number(p->figures[PLAN_MODEL][m], to);
-		print_number(p->has_band ? p->figures[PLAN_FAST][PLAN_STEP_MS] : NAN, to);
-		print_number(p->has_band ? p->figures[PLAN_SLOW][PLAN_STEP_MS] : NAN, to);
+		print_number(p->has_band ? p->figures[PLAN_FAST][PLAN_MEAN_MS] : NAN, to);
+		print_number(p->has_band ? p->figures[PLAN_SLOW][PLAN_MEAN_MS] : NAN, to);
 		print_number(p->exposed, to);
 		fprintf(to, "\"%s\",%.4f,%s,%d,%d,0\n", p->look.bound_by, p->look.won,
 			notes_text(p->marks, marks), plan_is_met(plan, i, PLAN_MODEL),

@@ -16,6 +16,7 @@
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
 #include "nbox/report/recall.h"
+#include "nbox/report/steps-told.h"
 #include "nbox/report/summary.h"
 #include "nbox/retime/told.h"
 #include "nbox/run/results.h"
@@ -310,6 +311,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 	e = run_report(&r->run, &was);
 	ret->rec.header.n_warm_up = was.n_warm_up;
 	e = e == 0 ? report_make(&ret->rec, &ret->report) : e;
+	e = e == 0 ? report_steps_told(&ret->report, &ret->rec, c) : e;
 	if (e < 0) {
 		record_deinit(&ret->rec);
 		return err_set(err, ENOMEM, "out of memory");

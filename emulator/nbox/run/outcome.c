@@ -13,6 +13,7 @@
 #include "nbox/report/expect.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
+#include "nbox/report/steps-told.h"
 #include "nbox/report/summary.h"
 
 /* The network, and how far the ops of @rec lie outside what was measured; where that cannot be
@@ -70,6 +71,7 @@ static int make(const struct run *run, const struct results *res, const struct r
 		add_warning(run, ret);
 	if (!ret->is_empty)
 		report_classes_of(ret, run->config, NULL, 0);
+	r = report_steps_told(ret, rec, run->config);
 	report_expect_of(ret, run->config, exit_code);
 	if (run->device == RUN_DEVICE_HOST)
 		snprintf(ret->device, sizeof(ret->device),
@@ -79,7 +81,7 @@ static int make(const struct run *run, const struct results *res, const struct r
 			 run->compute[0] ? "compute is modelled: "
 					 : "its compute times are this CPU's",
 			 run->compute);
-	return 0;
+	return r;
 }
 
 static int print(const struct run *run, const struct results *res, const struct record *rec,

@@ -166,7 +166,7 @@ void sweep_print(const struct sweep_results *r, FILE *to)
 	char text[512];
 
 	sweep_print_heads(r, to);
-	fprintf(to, " %10s", "step, ms");
+	fprintf(to, " %10s", "median, ms");
 	if (r->beside.n)
 		fprintf(to, " %10.10s", r->beside.name);
 	fprintf(to, " %10s %10s %10s %10s\n", "mean", "exposed", "injected", "modelled");

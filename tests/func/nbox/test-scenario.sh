@@ -24,9 +24,10 @@ case $out in *warning:*took*) fail "no what-if went unused" "$out" ;; *) pass "n
 steps=$(sed -nE 's/.*found as .*: --steps (.*)/\1/p' <<<"$out")
 is "$steps" "ops=4,communicator=1,skip=0" "the summary says how another run counts its steps"
 
-exits 3 "a run that is not as expected" run not alike.job --model ring --steps "$steps" --what-if slow:rank=2,compute=1.5,from=1000steps --expect 'steps < 3'
+exits 3 "a run that is not as expected" run not alike.job --model ring --steps ops=3 --what-if slow:rank=2,compute=1.5,from=1000steps --expect 'steps < 3'
 says "expected       steps < 3: NO, 20" "says so"
 says "warning: what-if slow:rank=2,compute=1.5,from=1000steps: it never took effect" "a what-if that never holds is a warning"
+says "warning: a step by --steps ops=3 has 3 ops, one of the job 4: " "and so are steps that the record does not have"
 exits 3 "a finished run that is not as expected" "$NBOX" report not --expect 'iteration_ms p50 > 3600s'
 exits 0 "a finished run that is" "$NBOX" report not --expect 'iteration_ms p50 > 0'
 exits 0 "steps that nobody takes" run none alike.job --model ring --steps ops=4,op=broadcast --what-if add:delay=1ms,from=3steps
@@ -36,7 +37,10 @@ says "warning: no step was recognised" "are a warning"
 exits 0 "a run without what-ifs" run plain alike.job --model ring
 exits 0 "it is re-timed with a scenario" "$NBOX" retime plain --scenario storm.yaml --out again
 is "$(by again 'float(r["injected_ns"])')" "$(by storm 'float(r["injected_ns"])')" "the same ops take as much longer as live"
-exits 3 "a re-timed run that is not as expected" "$NBOX" retime plain --expect 'steps < 3'
+exits 3 "a re-timed run that is not as expected" "$NBOX" retime plain --expect 'steps < 3' --steps ops=40
+says "warning: a step by --steps ops=40 has 40 ops, one of the job 4: " "steps are looked at, too"
+exits 0 "with its own steps" "$NBOX" retime plain --steps "$steps"
+case $out in *warning:*--steps*) fail "no warning" "$out" ;; *) pass "no warning" ;; esac
 
 printf 'events: [{at: step 2, for: 1 step, what: "add:delay=2ms"}]\n' >other.yaml
 exits 0 "a run with a scenario is re-timed with another" "$NBOX" retime storm --scenario other.yaml --out third

@@ -20,7 +20,7 @@ static const struct {
 } goals[] = {
 	{"tokens/s >= 2M", NULL, PLAN_RATE, true, 2e6},
 	{"tokens/s>2.5K", NULL, PLAN_RATE, true, 2500},
-	{"step_ms <= 300", NULL, PLAN_STEP_MS, false, 300},
+	{"mean_ms <= 300", NULL, PLAN_MEAN_MS, false, 300},
 	{"efficiency >= 0.9", NULL, PLAN_EFFICIENCY, true, 0.9},
 	{"price/hour < 500", NULL, PLAN_HOUR, false, 500},
 	{"price/M <= 2", NULL, PLAN_MILLION, false, 2},
