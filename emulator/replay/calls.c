@@ -25,19 +25,23 @@ static uint32_t count_sends(const struct calls *c)
 	return n;
 }
 
-/* None of @n calls, or one for each rank, or for each other rank. */
-static bool is_all(uint32_t n, uint32_t n_ranks, bool has_own)
+/* @n calls: none, or one for each rank, or for each other rank: all; or for more than half. */
+static enum calls_reach reach_of(uint32_t n, uint32_t n_ranks, bool has_own)
 {
-	return n == 0 || n == n_ranks - !has_own;
+	if (n == 0 || n == n_ranks - !has_own)
+		return CALLS_TO_ALL;
+	return n > n_ranks / 2 ? CALLS_TO_MOST : CALLS_TO_SOME;
 }
 
-int calls_go_to_all(const struct calls *c, bool *ret, bool *ret_sure)
+int calls_find_reach(const struct calls *c, enum calls_reach *ret, bool *ret_sure)
 {
 	uint32_t n_ranks = c->map->n_ranks, n_sends = count_sends(c);
+	enum calls_reach sends, receives;
 	bool has_own[2] = {false, false};
 	CLEANUP(freep) uint8_t *met = NULL;
 
-	*ret = *ret_sure = false;
+	*ret = CALLS_TO_SOME;
+	*ret_sure = false;
 	if (c->n == 0 || c->n > 2 * (uint64_t)n_ranks)
 		return 0;
 	met = calloc(n_ranks, 1);
@@ -52,8 +56,10 @@ int calls_go_to_all(const struct calls *c, bool *ret, bool *ret_sure)
 		met[call->peer] |= way;
 		has_own[call->is_send != 0] |= call->peer == c->rank;
 	}
-	*ret = is_all(n_sends, n_ranks, has_own[1]) && is_all(c->n - n_sends, n_ranks, has_own[0]);
-	*ret_sure = *ret && n_ranks >= (has_own[0] || has_own[1] ? 2 : SURE_RANKS);
+	sends = reach_of(n_sends, n_ranks, has_own[1]);
+	receives = reach_of(c->n - n_sends, n_ranks, has_own[0]);
+	*ret = sends > receives ? sends : receives;
+	*ret_sure = *ret == CALLS_TO_ALL && n_ranks >= (has_own[0] || has_own[1] ? 2 : SURE_RANKS);
 	return 0;
 }
 
@@ -195,13 +201,14 @@ int calls_make(enum calls_shape shape, const struct calls *from, const uint32_t 
 
 bool calls_have_same_peers(enum calls_shape shape, const struct calls *a, const struct calls *b)
 {
-	bool is_all = true, is_sure;
+	enum calls_reach reach;
+	bool is_sure;
 
 	if (a->n != b->n || count_sends(a) != count_sends(b))
 		return false;
 	/* @a goes to all, so that their numbers say the rest */
 	if (shape == CALLS_ALL)
-		return calls_go_to_all(b, &is_all, &is_sure) == 0 && is_all;
+		return calls_find_reach(b, &reach, &is_sure) == 0 && reach == CALLS_TO_ALL;
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->list[i].peer != b->list[i].peer ||
 		    !a->list[i].is_send != !b->list[i].is_send)

@@ -24,14 +24,16 @@ struct calls {
 	const struct world *world;
 };
 
-/* Do they go to all of the communicator? @ret_sure: and not just to one or two that happen to be
- * all others. Return: -ENOMEM. */
-int calls_go_to_all(const struct calls *c, bool *ret, bool *ret_sure);
+/* How many of the communicator they go to, and how many they come from: none counts as all. Most:
+ * more than half, each once, such as an all-to-all that leaves out ranks of zero bytes. */
+enum calls_reach { CALLS_TO_ALL, CALLS_TO_MOST, CALLS_TO_SOME };
+/* @ret_sure: to all, and not just to one or two that happen to be all others. Return: -ENOMEM. */
+int calls_find_reach(const struct calls *c, enum calls_reach *ret, bool *ret_sure);
 /* All have equally many bytes. */
 bool calls_are_even(const struct calls *c);
 /**
  * calls_make - the same calls elsewhere, with the bytes that they have here
- * @from: if @shape is CALLS_ALL, they go to all
+ * @from: if @shape is CALLS_ALL, they go to all, or to most: then those left out come again, too
  * @to: in: rank, map, world; out: list, which is the caller's to free(), and n
  * @same: ranks of the communicator here that are real, and so the same in both, and there, in turn.
  *        In an all-to-all whose sizes differ they keep their own, and those of all come again for

@@ -323,16 +323,25 @@ static int is_confirmed(const struct seen *s, enum calls_shape shape, const stru
 	return r == -ENOMEM ? r : r == 0;
 }
 
-/* Has it @shape, as far as is known? Return: as above. */
-static int has_shape(const struct seen *s, enum calls_shape shape, const struct calls *from)
+static bool is_declared(const struct counts_ask *x, uint32_t kind)
 {
-	bool is_all = false, is_sure = false;
+	return x->declared && x->declared->law[kind] != LAW_NONE;
+}
+
+/* Has it @shape, as far as is known? Return: as above. */
+static int has_shape(const struct counts_ask *x, const struct seen *s, enum calls_shape shape,
+		     const struct calls *from)
+{
+	enum calls_reach reach;
+	bool is_sure = false;
 
 	if (shape == CALLS_ALL) {
-		int r = calls_go_to_all(from, &is_all, &is_sure);
+		int r = calls_find_reach(from, &reach, &is_sure);
 
-		if (r < 0 || !is_all)
+		if (r < 0 || reach == CALLS_TO_SOME)
 			return r;
+		if (reach == CALLS_TO_MOST) /* which ranks get nothing is another in each record */
+			return is_declared(x, COLL_ALLTOALL);
 	}
 	if (s->n > 1)
 		return is_confirmed(s, shape, from);
@@ -373,7 +382,7 @@ static int find_calls(const struct counts_ask *x, const struct seen *s, const st
 		struct calls made = *to;
 
 		made.list = NULL;
-		r = has_shape(s, (enum calls_shape)shape, from);
+		r = has_shape(x, s, (enum calls_shape)shape, from);
 		if (r == 1)
 			r = calls_make((enum calls_shape)shape, from, (const uint32_t(*)[2])same,
 				       s->op->of->n_real, &made);
@@ -397,9 +406,11 @@ static int find_calls(const struct counts_ask *x, const struct seen *s, const st
 				? "whom they go to then the records do not say clearly: the next one, all "
 				  "others, those along an axis of the layout?"
 			: s->n > 1
-				? "whom they go to then neither the records nor a layout say"
+				? "whom they go to then neither the records nor a layout say; that it is an "
+				  "all-to-all that leaves out ranks, --counts AllToAll=total says"
 				: "whom they go to then one record does not say: add one of another size (--with "
-				  "RUN2), or declare the layout (--layout), when the run is recorded, too",
+				  "RUN2), or declare the layout (--layout), when the run is recorded, too; or, if "
+				  "it is an all-to-all that leaves out ranks, --counts AllToAll=total",
 			err);
 	drop(to);
 	return r;
@@ -447,13 +458,13 @@ static int size_calls(const struct counts_ask *x, struct seen *s, enum calls_sha
 
 		is_even &= shape != CALLS_ALL || calls_are_even(&other);
 	}
-	if (shape == CALLS_ALL && !is_even && !(x->declared && x->declared->law[kind]))
+	if (shape == CALLS_ALL && !is_even && !is_declared(x, kind))
 		return refuse(
 			s,
 			"to some ranks goes more than to others, which follows no law; --counts AllToAll=total "
 			"declares one",
 			err);
-	if (!is_even && shape == CALLS_ALL)
+	if (shape == CALLS_ALL && is_declared(x, kind))
 		s->n = 1; /* of each pair of ranks its own */
 	for (uint32_t i = 0; i < n && r == 0; i++) {
 		uint64_t bytes = list[i].bytes;

@@ -30,28 +30,31 @@ static struct membership all(uint32_t n)
 	return (struct membership){n, 0, 1, NULL};
 }
 
-static void expect_all(const char *text, uint32_t n, bool is_all, bool is_sure)
+static void expect_reach(const char *text, uint32_t n, enum calls_reach reach, bool is_sure)
 {
 	struct record_call list[CALLS_MAX];
 	struct membership map = all(n);
 	struct calls c = parse(text, list, &map);
-	bool got, sure;
+	enum calls_reach got;
+	bool sure;
 
-	assert_int_equal(calls_go_to_all(&c, &got, &sure), 0);
-	assert_int_equal(got, is_all);
+	assert_int_equal(calls_find_reach(&c, &got, &sure), 0);
+	assert_int_equal(got, reach);
 	assert_int_equal(sure, is_sure);
 }
 
-static void test_all(void **state)
+static void test_reach(void **state)
 {
 	(void)state;
-	expect_all("0>0:1 0<0:1 0>1:1 0<1:1", 2, true, true);
-	expect_all("0>1:1 0<1:1", 2, true, false); /* or the next one */
-	expect_all("0>1:1 0>2:1", 3, true, false); /* or both neighbours */
-	expect_all("0>1:1 0>2:1 0>3:1", 4, true, true);
-	expect_all("0>1:1 0>2:1 0>2:1", 4, false, false);
-	expect_all("0>1:1 0>2:1 0>3:1 0<1:1", 4, false, false);
-	expect_all("0>1:1 0>2:1", 4, false, false);
+	expect_reach("0>0:1 0<0:1 0>1:1 0<1:1", 2, CALLS_TO_ALL, true);
+	expect_reach("0>1:1 0<1:1", 2, CALLS_TO_ALL, false); /* or the next one */
+	expect_reach("0>1:1 0>2:1", 3, CALLS_TO_ALL, false); /* or both neighbours */
+	expect_reach("0>1:1 0>2:1 0>3:1", 4, CALLS_TO_ALL, true);
+	expect_reach("0>1:1 0>2:1 0>2:1", 4, CALLS_TO_SOME, false);
+	expect_reach("0>1:1 0>2:1 0>3:1 0<1:1", 4, CALLS_TO_SOME, false);
+	expect_reach("0>1:1 0>2:1", 4, CALLS_TO_SOME, false);
+	expect_reach("0>0:1 0>1:1 0>2:1 0<0:1 0<1:1 0<2:1 0<3:1", 4, CALLS_TO_MOST, false);
+	expect_reach("0>0:1 0>1:1 0>2:1 0<0:1 0<1:1", 4, CALLS_TO_SOME, false);
 }
 
 struct where {
@@ -165,7 +168,7 @@ static void test_neighbours(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all),
+		cmocka_unit_test(test_reach),
 		cmocka_unit_test(test_make),
 		cmocka_unit_test(test_neighbours),
 	};

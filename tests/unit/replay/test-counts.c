@@ -212,6 +212,36 @@ static void test_one(void **state)
 	refuse(&r, NULL, NULL, 8, "to some ranks goes more");
 }
 
+/* Rank 3's expert is idle: nothing goes there, and nothing comes back. */
+static void test_idle(void **state)
+{
+	struct counts_told told;
+	struct record out;
+	struct err err = {""};
+	struct run r, few;
+
+	(void)state;
+	add_all_to_all(run_of(&r, 4), 1, 1000);
+	r.ops[0].n_calls = 6;
+	add_all_to_all(run_of(&few, 2), 1, 2000);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(change(&r, i ? &few : NULL, "alltoall=total", 8, &out, &told,
+					&err),
+				 0);
+		assert_int_equal(told.n[COUNTS_DECLARED][COLL_ALLTOALL][LAW_TOTAL], 1);
+		assert_int_equal(out.ops[0].n_calls, 12); /* of 8 ranks 3 and 7 are left out */
+		for (uint32_t k = 0; k < 12; k++) {
+			assert_int_equal(out.ops[0].calls[k].bytes, 500);
+			assert_int_equal(out.ops[0].calls[k].peer, k / 2 + (k >= 6));
+		}
+		drop(&out);
+	}
+	refuse(&r, NULL, NULL, 8, "an all-to-all that leaves out ranks, --counts AllToAll=total");
+	refuse(&r, &few, NULL, 8, "an all-to-all that leaves out ranks, --counts AllToAll=total");
+	r.ops[0].n_calls = 4; /* half of them: it may be anything */
+	refuse(&r, NULL, "alltoall=total", 8, "whom they go to");
+}
+
 static void test_two(void **state)
 {
 	struct run few, many;
@@ -362,9 +392,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_axis), cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_one),          cmocka_unit_test(test_two),
-		cmocka_unit_test(test_sends),        cmocka_unit_test(test_world),
-		cmocka_unit_test(test_matching),     cmocka_unit_test(test_declared),
+		cmocka_unit_test(test_one),          cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_two),          cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_world),        cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_declared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
