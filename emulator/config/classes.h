@@ -1,6 +1,6 @@
 /* Classes of ranks: those of one compute the same, others something else. A class is a place along
  * some axes of a layout, such as a stage of a pipeline, on nodes with one kind of GPU. A virtual
- * rank takes its times from a real one of its class (topology/template.h). */
+ * rank does what a real one of its class does (topology/template.h). */
 #pragma once
 
 #include <stddef.h>

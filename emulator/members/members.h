@@ -26,7 +26,8 @@ struct cluster { /* borrowed facts */
 	size_t n_real;
 	const struct layout *layouts;
 	size_t n_layouts;
-	bool is_torch; /* the job was seen to be PyTorch's */
+	const uint32_t *classes; /* by world rank (topology/template.h); NULL: there is one */
+	bool is_torch;           /* the job was seen to be PyTorch's */
 };
 
 /* How the members are known. Records hold these numbers: append only. */

@@ -42,7 +42,7 @@ static int split_by_template(const struct ballot *b, enum split_policy policy, s
 		return -ENOMEM;
 	for (size_t i = 0; i < b->n_votes; i++)
 		voters[i] = b->votes[i].rank;
-	if (templates_init(&t, parent, gpus, NULL, voters, (uint32_t)b->n_votes) < 0)
+	if (templates_init(&t, parent, gpus, c->classes, voters, (uint32_t)b->n_votes) < 0)
 		return -ENOMEM;
 	for (uint32_t rank = 0; rank < parent->n_ranks; rank++) {
 		const struct split_vote *v;

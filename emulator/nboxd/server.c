@@ -280,7 +280,8 @@ static void connect_rooms(struct server *s)
 				      .real = c->real,
 				      .n_real = c->n_real,
 				      .layouts = c->layouts,
-				      .n_layouts = c->n_layouts};
+				      .n_layouts = c->n_layouts,
+				      .classes = c->classes.of};
 	s->loop = (struct loop){.sink = &loop_sink,
 				.ctx = s,
 				.poll_ns = c->poll_ns,
@@ -297,6 +298,7 @@ static void connect_rooms(struct server *s)
 		 * real one */
 		.wants_groups = c->store && c->real[c->n_real - 1] != c->n_real - 1,
 	};
+	s->loop.workers.classes = c->classes.of;
 	s->capacity.workers = &s->loop.workers;
 	s->listen = (struct listen){.loop = &s->loop, .capacity = &s->capacity};
 	s->notes.config = c;

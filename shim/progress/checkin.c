@@ -169,8 +169,8 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *re
 	pthread_mutex_lock(&waiters.lock);
 	is_wanted = c->checkin == CHECKIN_SENT;
 	if (is_wanted) {
-		r = comm_set_members(c, ready, members, has_list ? world_ranks : NULL, h->comm,
-				     &c->checkin_err);
+		r = comm_set_members(c, ready, members, has_list ? world_ranks : NULL,
+				     session_classes(), h->comm, &c->checkin_err);
 		answer_locked(c, r);
 	}
 	pthread_mutex_unlock(&waiters.lock);

@@ -146,7 +146,7 @@ static int count_templates(struct comm *c, struct err *err)
 
 int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 		     const struct wire_member *members, const uint32_t *world_ranks,
-		     uint32_t number, struct err *err)
+		     const uint32_t *classes, uint32_t number, struct err *err)
 {
 	uint32_t *table = NULL, *ranks;
 	int r = -ENOMEM;
@@ -169,7 +169,7 @@ int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 			ranks[i] = members[i].rank;
 		if (table)
 			memcpy(table, world_ranks, ready->n_ranks * sizeof(*table));
-		r = templates_init(&c->templates, &c->map, ready->gpus_per_node, NULL, ranks,
+		r = templates_init(&c->templates, &c->map, ready->gpus_per_node, classes, ranks,
 				   c->n_real);
 	}
 	free(ranks);

@@ -140,11 +140,12 @@ static inline ncclComm_t comm_handle(struct comm *c)
 	return (ncclComm_t)(void *)c;
 }
 
-/* Takes what COMM_READY said (wire_body_check() has checked it); @world_ranks: the list, or NULL.
+/* Takes what COMM_READY said (wire_body_check() has checked it); @world_ranks: the list, or NULL;
+ * @classes: as templates_init() has it; borrowed for good.
  * Return: 0; -ENOMEM with the sentence. */
 int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 		     const struct wire_member *members, const uint32_t *world_ranks,
-		     uint32_t number, struct err *err);
+		     const uint32_t *classes, uint32_t number, struct err *err);
 
 /* Does @c have ops that are enqueued and have not passed? */
 static inline bool comm_is_busy(const struct comm *c)

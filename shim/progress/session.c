@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@ static struct {
 	struct link *back; /* payload over tcp, or with a GPU: messages towards us; or NULL */
 	bool needs_clock, needs_back; /* before the session is up */
 	struct wire_welcome welcome;  /* constant once STATE_UP */
+	uint32_t *classes;            /* the same; owned, by world rank; NULL: there is one */
+	uint64_t n_classed;           /* entries of that */
 	struct clock_offset clock;
 	uint64_t pinged_ns; /* our time in the PING that is on its way; 0: none is */
 	uint64_t ping_ns; /* when the next ping is due; UINT64_MAX: one is on its way, or none is */
@@ -56,6 +59,11 @@ struct link *session_link(void)
 const struct wire_welcome *session_welcome(void)
 {
 	return &g.welcome;
+}
+
+const uint32_t *session_classes(void)
+{
+	return g.classes;
 }
 
 bool session_was_answered(void)
@@ -200,6 +208,18 @@ static void note_payload(void)
 	session_send(WIRE_NOTE, 0, 0, 0, &text, sizeof(text));
 }
 
+static int on_classes(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	if (g.classes || g.state != STATE_GREETING)
+		return err_set(err, EPROTO, "CLASSES after WELCOME, or twice");
+	g.classes = malloc(h->body_bytes + 1);
+	if (!g.classes)
+		return err_set(err, ENOMEM, "no memory for the classes of ranks");
+	memcpy(g.classes, body, h->body_bytes);
+	g.n_classed = h->body_bytes / sizeof(*g.classes);
+	return 0;
+}
+
 static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
 {
 	int r;
@@ -211,6 +231,9 @@ static int on_welcome(const struct link *l, const struct wire_welcome *w, struct
 		greeted();
 		return 0;
 	}
+	if (g.classes && g.n_classed != w->world)
+		return err_set(err, EPROTO, "%llu classes of %u ranks",
+			       (unsigned long long)g.n_classed, w->world);
 	g.welcome = *w;
 	log_debug("worker %u of a world of %u ranks (%u real), exchange %s, data %s", w->worker,
 		  w->world, w->n_real, wire_exchange_name(w->exchange), wire_data_name(w->data));
@@ -270,6 +293,8 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	switch (h->type) {
 	case WIRE_WELCOME:
 		return on_welcome(l, body, owner);
+	case WIRE_CLASSES:
+		return on_classes(h, body, owner);
 	case WIRE_PING:
 		return on_ping(body, owner);
 	case WIRE_ERROR:

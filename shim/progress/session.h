@@ -24,6 +24,8 @@ struct session_events {
 
 /* Any thread, after progress_start(). */
 const struct wire_welcome *session_welcome(void);
+/* By world rank (topology/template.h); NULL: there is one class. */
+const uint32_t *session_classes(void);
 
 /* NULL: lost. */
 struct link *session_link(void);

@@ -7,8 +7,8 @@
  *     of m such members, in the order of their ranks, number (node mod m).
  *   - Where none has that local index, all of them take turns: number (rank mod k) of k.
  *
- * The template of a real member is the member itself. Classes are of times: data and votes take all
- * members for one. Nothing else in nbox may choose a template. */
+ * The template of a real member is the member itself. Nothing else in nbox may choose a template.
+ */
 #pragma once
 
 #include <stdint.h>

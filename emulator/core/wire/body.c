@@ -67,6 +67,13 @@ static int check_welcome(const struct wire_hdr *h, const void *body, struct err 
 	return 0;
 }
 
+static int check_classes(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	(void)body;
+	return h->body_bytes % sizeof(uint32_t) ? size_wrong(h, h->body_bytes & ~UINT64_C(3), err)
+						: 0;
+}
+
 static int check_comm_init(const struct wire_hdr *h, const void *body, struct err *err)
 {
 	struct wire_comm_init m;
@@ -358,6 +365,7 @@ static const struct body_rule {
 	[WIRE_JOB] = {SIZE_ANY, check_job},
 	[WIRE_POINT] = {SIZE_ANY, check_point},
 	[WIRE_MOVE] = {sizeof(struct wire_move), check_any},
+	[WIRE_CLASSES] = {SIZE_ANY, check_classes},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

@@ -33,6 +33,7 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_MEET] = "MEET",
 	[WIRE_POINT] = "POINT",
 	[WIRE_MOVE] = "MOVE",
+	[WIRE_CLASSES] = "CLASSES",
 };
 
 static const char *const exchange_names[] = {

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 11
+#define WIRE_VERSION 12
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -63,6 +63,8 @@ enum wire_type {
 		     * with a zero */
 	WIRE_MOVE,  /* d->w struct wire_move: when an op ends that was told of by RELEASE; of no
 		     * meaning once its gate is open */
+	WIRE_CLASSES, /* d->w before WELCOME, where there are several: uint32 class of each world
+			 rank */
 	WIRE_TYPE_END
 };
 /* How a note begins that is no warning. */

@@ -121,6 +121,10 @@ static void welcome(struct worker *w)
 	struct wire_welcome m = w->workers->welcome;
 	struct wire_hdr h;
 
+	if (w->workers->classes && w->state == WORKER_READY) {
+		wire_hdr_init(&h, WIRE_CLASSES, m.world * sizeof(*w->workers->classes));
+		worker_send(w, &h, w->workers->classes);
+	}
 	m.now_ns = clock_now_ns();
 	m.worker = w->number;
 	m.same_clock = w->is_same_clock;

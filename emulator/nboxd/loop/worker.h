@@ -47,6 +47,7 @@ struct workers {
 	void *ctx;                       /* borrowed: the sink's */
 	const uint8_t *token;            /* borrowed: WIRE_TOKEN_BYTES */
 	struct wire_welcome welcome;     /* of what it says to all alike */
+	const uint32_t *classes;         /* borrowed; by world rank; NULL: there is one */
 	uint8_t clock_id[16];
 	struct worker *list; /* owned */
 	struct worker *turn; /* served first in the next round */

@@ -1,6 +1,7 @@
-/* template WORLD REAL,REAL: virtual rank 2 takes its data and its time from one and the same real
- * rank, its template. World 8, 4 GPUs a node, real ranks 1 and 6: that is rank 6, whose local index
- * is 2 as well. nboxd has --what-if slow:rank=2,compute=2: an op starts as much later as rank 2's
+/* template WORLD REAL,REAL TEMPLATE: virtual rank 2 takes its data and its time from one and the
+ * same real rank, its template. World 8, 4 GPUs a node, real ranks 1 and 6: that is rank 6, whose
+ * local index is 2 as well; in the second of four stages, of which the first and the last are real,
+ * rank 1. nboxd has --what-if slow:rank=2,compute=2: an op starts as much later as rank 2's
  * template has computed since the last one. */
 #include "job.h"
 
@@ -78,14 +79,14 @@ int main(int argc, char **argv)
 	ncclUniqueId id = id_of("template");
 	int who;
 
-	(void)argc;
+	CHECK(argc == 4, "%d arguments", argc);
 	job_start(argv);
 	NCCL(ncclCommInitRank(&comm, n, id, me));
 	CUDA(cudaStreamCreate(&stream));
 	CUDA(cudaMalloc((void **)&in, sizeof(*in)));
 	CUDA(cudaMalloc((void **)&out, 8 * sizeof(*out)));
 	who = (int)said_by(2, (float)me);
-	CHECK(who == 6, "virtual rank 2 has the data of rank %d", who);
+	CHECK(who == atoi(argv[3]), "virtual rank 2 has the data of rank %d", who);
 	for (int i = 0; i < k; i++) {
 		if (real[i] == who)
 			check_waits_for(who);

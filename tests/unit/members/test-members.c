@@ -192,6 +192,32 @@ static void virtual_ranks_vote_as_their_templates(void **state)
 	}
 }
 
+/* Two nodes of each of two stages, one of each real: colors that are no layout's. */
+static void virtual_ranks_vote_as_real_ones_of_their_class(void **state)
+{
+	static const uint32_t stages[8] = {[4] = 1, 1, 1, 1};
+	const struct split_vote votes[] = {{0, 7, 0}, {1, 7, 1}, {4, 9, 4}, {5, 9, 5}};
+	struct membership parent = {8, 0, 1, NULL};
+
+	(void)state;
+	world(4, 2, 0, 4);
+	cluster.classes = stages;
+	for (int32_t stage = 0; stage < 2; stage++) {
+		uint32_t *ranks = NULL;
+		struct members m = {0};
+		struct err warning;
+
+		assert_int_equal(members_split(&cluster, &parent, votes, 4, SPLIT_TEMPLATE,
+					       votes[2 * stage].color, &m, &ranks, &warning),
+				 0);
+		assert_int_equal(m.map.n_ranks, 4);
+		for (uint32_t i = 0; i < 4; i++)
+			assert_int_equal(ranks[i], 4 * (uint32_t)stage + i);
+		free(ranks);
+		members_deinit(&m);
+	}
+}
+
 /* tp=4,pp=2,dp=2 on 4 nodes of 4, node 0 real. */
 static void a_layout_answers_at_once_what_it_leaves_no_choice_about(void **state)
 {
@@ -312,6 +338,7 @@ int main(void)
 		cmocka_unit_test(known_members_keep_their_places_and_guesses_are_flagged),
 		cmocka_unit_test(a_row_of_real_ranks_waits_for_its_last),
 		cmocka_unit_test(virtual_ranks_vote_as_their_templates),
+		cmocka_unit_test(virtual_ranks_vote_as_real_ones_of_their_class),
 		cmocka_unit_test(a_layout_answers_at_once_what_it_leaves_no_choice_about),
 		cmocka_unit_test(where_each_voter_could_be_alone_the_layout_is_a_guess),
 		cmocka_unit_test(a_shrink_leaves_the_named_ranks_out),

@@ -123,6 +123,7 @@ static struct gloo_ranks ranks_of(const struct gloo_group *g)
 	struct gloo_ranks ranks = {
 		.members = {.n_ranks = g->n_ranks, .stride = 1},
 		.gpus_per_node = c->topology.gpus_per_node,
+		.classes = c->classes.of,
 		.real = g->is_default ? c->real : g->ranks,
 		.n_real = (uint32_t)(g->is_default ? c->n_real : g->n_real),
 	};
@@ -131,8 +132,8 @@ static struct gloo_ranks ranks_of(const struct gloo_group *g)
 		return ranks;
 	if (told && told->n_ranks == g->n_ranks && ranks.real[ranks.n_real - 1] < g->n_ranks)
 		ranks.members = *told;
-	else
-		ranks.gpus_per_node = 1; /* no local index is known: all real members take turns */
+	else /* no local index is known, nor class: all real members take turns */
+		ranks = (struct gloo_ranks){ranks.members, 1, NULL, ranks.real, ranks.n_real};
 	return ranks;
 }
 

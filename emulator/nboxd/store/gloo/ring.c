@@ -106,7 +106,8 @@ int gloo_ring_get(struct gloo_ring *r, const struct gloo_ranks *g, uint32_t to, 
 	if (e->n_got == n_messages(g))
 		return -EPROTO;
 	part = part_of(g, (to + g->members.n_ranks - 1) % g->members.n_ranks, e->n_got);
-	if (templates_init(&templates, &g->members, g->gpus_per_node, NULL, g->real, g->n_real) < 0)
+	if (templates_init(&templates, &g->members, g->gpus_per_node, g->classes, g->real,
+			   g->n_real) < 0)
 		return -ENOMEM;
 	part = g->real[template_of(&templates, part)];
 	templates_deinit(&templates);

@@ -23,6 +23,7 @@ struct gloo_ring {
 struct gloo_ranks {
 	struct membership members;
 	uint32_t gpus_per_node;
+	const uint32_t *classes; /* by world rank; NULL: there is one, or none is known */
 	const uint32_t *real;
 	uint32_t n_real;
 };

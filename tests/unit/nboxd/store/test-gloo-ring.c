@@ -101,7 +101,8 @@ static bool is_over(const struct world *w)
 }
 
 /* @mask: who is real. */
-static void gather(uint32_t n, uint32_t gpus, uint32_t mask, uint32_t part_bytes)
+static void gather(uint32_t n, uint32_t gpus, const uint32_t *classes, uint32_t mask,
+		   uint32_t part_bytes)
 {
 	static struct world w;
 	struct templates templates;
@@ -109,7 +110,7 @@ static void gather(uint32_t n, uint32_t gpus, uint32_t mask, uint32_t part_bytes
 
 	memset(&w, 0, sizeof(w));
 	w.part_bytes = part_bytes;
-	w.g = (struct gloo_ranks){{.n_ranks = n, .stride = 1}, gpus, w.real, 0};
+	w.g = (struct gloo_ranks){{.n_ranks = n, .stride = 1}, gpus, classes, w.real, 0};
 	for (uint32_t r = 0; r < n; r++)
 		if (mask & 1u << r)
 			w.real[w.g.n_real++] = r;
@@ -128,7 +129,8 @@ static void gather(uint32_t n, uint32_t gpus, uint32_t mask, uint32_t part_bytes
 		for (size_t k = 0; k < w.g.n_real && !moved; k++)
 			moved = send_one(&w, w.real[k]) || receive_one(&w, w.real[k]);
 	}
-	assert_int_equal(templates_init(&templates, &w.g.members, gpus, NULL, w.g.real, w.g.n_real),
+	assert_int_equal(templates_init(&templates, &w.g.members, gpus, classes, w.g.real,
+					w.g.n_real),
 			 0);
 	for (size_t k = 0; k < w.g.n_real; k++) {
 		const struct rank *me = &w.ranks[w.real[k]];
@@ -146,21 +148,24 @@ static void gather(uint32_t n, uint32_t gpus, uint32_t mask, uint32_t part_bytes
 
 static void every_rank_gathers_the_parts_of_all_templates(void **state)
 {
+	static const uint32_t stages[16] = {[4] = 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
+
 	(void)state;
 	srand(1);
 	for (uint32_t n = 2; n <= 7; n++)
 		for (uint32_t mask = 1; mask < 1u << n; mask++)
 			for (uint32_t bytes = 1; bytes <= PART_MAX; bytes += 4)
-				gather(n, 1 + n % 3, mask, bytes);
-	gather(16, 8, 0x3, 8);
-	gather(16, 1, 0xc000, 8);
-	gather(16, 4, 0x0240, 8);
+				gather(n, 1 + n % 3, NULL, mask, bytes);
+	gather(16, 8, NULL, 0x3, 8);
+	gather(16, 1, NULL, 0xc000, 8);
+	gather(16, 4, NULL, 0x0240, 8);
+	gather(16, 4, stages, 0x0240, 8);
 }
 
 static void a_message_too_many_or_of_another_size_is_refused(void **state)
 {
 	const uint32_t real[] = {0, 1};
-	const struct gloo_ranks g = {{.n_ranks = 4, .stride = 1}, 2, real, 2};
+	const struct gloo_ranks g = {{.n_ranks = 4, .stride = 1}, 2, NULL, real, 2};
 	struct gloo_ring ring = {0};
 	const uint8_t *bytes;
 
