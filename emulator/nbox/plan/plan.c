@@ -70,8 +70,8 @@ static unsigned recorded_ranks(const struct recorded *r)
 {
 	unsigned most = 0;
 
-	for (size_t i = 0; i < r->n_worlds; i++)
-		most = r->recs[i]->header.world_size > most ? r->recs[i]->header.world_size : most;
+	for (size_t i = 0; i < r->worlds.n; i++)
+		most = r->worlds.recs[i]->header.world_size > most ? r->worlds.recs[i]->header.world_size : most;
 	return most;
 }
 

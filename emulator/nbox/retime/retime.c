@@ -36,63 +36,16 @@ static int load(const char *word, struct loaded_run *ret, struct err *err)
 	return e;
 }
 
-/* Which world a run is of: 0: that of the first. */
-static size_t world_of(const struct recorded *r, const struct record *rec)
-{
-	size_t i = 0;
-
-	while (i < r->n_worlds && r->recs[i]->header.n_nodes != rec->header.n_nodes)
-		i++;
-	return i;
-}
-
-/* The runs of the world number @world as one record. Return: 0; negative errno with the sentence.
- */
-static int merge(struct recorded *r, size_t world, struct err *err)
+static int find_worlds(struct recorded *r, struct err *err)
 {
 	CLEANUP(freep) const struct record **recs = calloc(r->n_others + 1, sizeof(*recs));
-	size_t n = 0;
-	int e;
 
 	if (!recs)
 		return err_set(err, ENOMEM, "out of memory");
-	if (world == 0)
-		recs[n++] = &r->run.rec;
+	recs[0] = &r->run.rec;
 	for (size_t i = 0; i < r->n_others; i++)
-		if (world_of(r, &r->others[i].rec) == world)
-			recs[n++] = &r->others[i].rec;
-	if (n == 1)
-		return 0;
-	e = merge_records(recs, n, &r->merged[world], err);
-	if (e == 0)
-		r->recs[world] = &r->merged[world];
-	return e;
-}
-
-static int find_worlds(struct recorded *r, struct err *err)
-{
-	int e = 0;
-
-	r->recs[r->n_worlds++] = &r->run.rec;
-	for (size_t i = 0; i < r->n_others; i++) {
-		const struct record *rec = &r->others[i].rec;
-		size_t world = world_of(r, rec);
-
-		if (rec->header.gpus_per_node != r->run.rec.header.gpus_per_node)
-			return err_set(err, EINVAL,
-				       "--with: that run has nodes of %u GPUs, and the first of %u",
-				       rec->header.gpus_per_node, r->run.rec.header.gpus_per_node);
-		if (world == RECORDED_WORLDS_MAX)
-			return err_set(err, E2BIG, "--with: runs of more than %d worlds",
-				       RECORDED_WORLDS_MAX);
-		if (world == r->n_worlds)
-			r->recs[r->n_worlds++] = rec;
-	}
-	for (size_t i = 0; i < r->n_worlds && e == 0; i++)
-		e = merge(r, i, err);
-	if (e == 0)
-		e = sizes_match(r->recs[0], r->recs + 1, r->n_worlds - 1, &r->sizes, err);
-	return e;
+		recs[i + 1] = &r->others[i].rec;
+	return worlds_make(recs, r->n_others + 1, &r->worlds, err);
 }
 
 int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err)
@@ -110,7 +63,7 @@ int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, 
 	if (e == 0)
 		e = find_worlds(ret, err);
 	if (e == 0)
-		e = rows_graph_make(ret->recs[0], &ret->graph, err);
+		e = rows_graph_make(ret->worlds.recs[0], &ret->graph, err);
 	if (e < 0)
 		recorded_deinit(ret);
 	else
@@ -121,9 +74,7 @@ int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, 
 void recorded_deinit(struct recorded *r)
 {
 	rows_graph_deinit(&r->graph);
-	sizes_deinit(&r->sizes);
-	for (size_t i = 0; i < r->n_worlds; i++)
-		record_deinit(&r->merged[i]);
+	worlds_deinit(&r->worlds);
 	for (size_t i = 0; i < r->n_others; i++)
 		loaded_run_deinit(&r->others[i]);
 	free(r->others);
@@ -228,7 +179,7 @@ static void fill_report(const struct recorded *r, const struct config *c, struct
 	snprintf(rep->network, sizeof(rep->network), "%s", ret->told.network);
 	snprintf(rep->decided_by, sizeof(rep->decided_by), "%s", ret->told.decided_by);
 	warn_of_layout(&r->run.rec.header, c, rep);
-	told_counts(&ret->told.counts, &r->sizes,
+	told_counts(&ret->told.counts, &r->worlds.sizes,
 		    r->run.rec.header.world_size != c->world ? &r->declared : NULL, rep);
 	if (ret->told.n_lost)
 		report_warn(
@@ -253,7 +204,7 @@ static void tell_classes(const struct recorded *r, const struct config *c, struc
 		was[i] = (uint32_t)world_rank(&now, &then, c->real[i]);
 	from[n++] = (struct report_origin){r->run.dir, &r->run.rec, was};
 	for (size_t i = 0; i < r->n_others; i++)
-		if (world_of(r, &r->others[i].rec) == 0)
+		if (r->others[i].rec.header.n_nodes == r->run.rec.header.n_nodes)
 			from[n++] =
 				(struct report_origin){r->others[i].dir, &r->others[i].rec, was};
 	report_classes_of(rep, c, from, n > 1 ? n : 0);
@@ -294,7 +245,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .config = c,
 				  .dirs = dirs,
 				  .scale = scale,
-				  .sizes = &r->sizes,
+				  .sizes = &r->worlds.sizes,
 				  .declared = &r->declared,
 				  .sink = {on_warn, &warnings}};
 	int e = c->n_failures

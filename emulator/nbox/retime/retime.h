@@ -5,10 +5,8 @@
 #include "config/config.h"
 #include "nbox/report/load.h"
 #include "replay/counts.h"
-#include "replay/merge.h"
 #include "replay/replay.h"
-
-#define RECORDED_WORLDS_MAX 16
+#include "replay/worlds.h"
 
 /* Loaded once. Several processes may play it at the same time, each forked from the one that loaded
  * it. */
@@ -16,19 +14,14 @@ struct recorded {
 	struct loaded_run run;
 	struct loaded_run *others; /* owned; of the same job, with other real ranks or nodes */
 	size_t n_others;
-	struct record merged[RECORDED_WORLDS_MAX];      /* of all runs of a world, where it has
-							   several */
-	const struct record *recs[RECORDED_WORLDS_MAX]; /* of each world; the run's first */
-	size_t n_worlds;
-	struct sizes sizes;
+	struct worlds worlds; /* the run's first */
 	struct declared_counts declared; /* the caller's to fill */
 	struct rows_graph graph;
 	char models[PATH_MAX];
 };
 
-/* @n runs of one job: those of the first one's world, each with other real ranks, are played
- * together (replay/merge.h); those of other worlds say how counts change (replay/sizes.h). The
- * first one's options count. @words: as run_load() has them. Return: 0; negative errno with the
+/* @n runs of one job (replay/worlds.h); those of the first one's world are played. The first one's
+ * options count. @words: as run_load() has them. Return: 0; negative errno with the
  * sentence.
  */
 int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err);

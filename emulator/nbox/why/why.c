@@ -212,7 +212,7 @@ static int play(struct look *l, const struct why_config *from, struct why *w, st
 	const char *const dirs[] = {l->r->models, NULL};
 	struct replay in = {.graph = &l->r->graph,
 			    .dirs = dirs,
-			    .sizes = &l->r->sizes,
+			    .sizes = &l->r->worlds.sizes,
 			    .declared = &l->r->declared};
 	int r = from->make(from->ctx, &l->config, err);
 

@@ -64,7 +64,7 @@ static double median_of(const struct played *p, const struct config *c, const st
 	const struct replay in = {.graph = &p->r->graph,
 				  .config = c,
 				  .dirs = dirs,
-				  .sizes = &p->r->sizes,
+				  .sizes = &p->r->worlds.sizes,
 				  .declared = &p->r->declared,
 				  .ideal = ideal};
 	struct replay_told told = {.n_lost = 0};
