@@ -71,7 +71,7 @@ static int take_words(int argc, char **argv, struct args *a, struct err *err)
 			a->runs[0] = argv[i++];
 		else if (w.id == FLAG_HELP)
 			return usage(stdout, 1);
-		else if (w.id == FLAG_WITH)
+		else if (w.id == CONFIG_WITH)
 			a->runs[a->n_runs++] = w.value;
 		else if (w.id == FLAG_COUNTS)
 			r = declared_parse(w.value, &a->declared, err);

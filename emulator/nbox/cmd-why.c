@@ -48,7 +48,7 @@ static int load(struct args *a, struct err *err)
 			runs[0] = a->argv[i++];
 		else if (w.id == FLAG_HELP)
 			return 1;
-		else if (w.id == FLAG_WITH)
+		else if (w.id == CONFIG_WITH)
 			runs[n++] = w.value;
 		else if (w.id == FLAG_COUNTS)
 			r = declared_parse(w.value, &declared, err);

@@ -22,6 +22,7 @@
 #include "nboxd/loop/warn.h"
 #include "nboxd/metrics.h"
 #include "nboxd/op/op.h"
+#include "nboxd/op/recorded.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/wait.h"
 #include "nboxd/store/serve/server.h"
@@ -90,6 +91,7 @@ static uint64_t on_tick(void *ctx, uint64_t now_ns)
 	processes_tick(&s->processes, now_ns);
 	gathers_tick(&s->gathers, now_ns);
 	op_tick(&s->live, now_ns);
+	recorded_tick(&s->live);
 	warn_tick(now_ns);
 	tell_silence(s, now_ns);
 	is_busy = is_busy || s->gathers.n || s->live.ops.n_open;
@@ -102,7 +104,10 @@ static uint64_t on_tick(void *ctx, uint64_t now_ns)
 
 static uint64_t on_advance(void *ctx, uint64_t now_ns)
 {
-	return engine_advance(((struct server *)ctx)->live.engine, now_ns);
+	struct live *live = &((struct server *)ctx)->live;
+	uint64_t recorded_ns = recorded_advance(live, now_ns);
+
+	return min_ns(engine_advance(live->engine, now_ns), recorded_ns);
 }
 
 /* --- the end ---------------------------------------------------------------------- */
@@ -246,7 +251,9 @@ static int open_engine(struct server *s, struct err *err)
 		return r;
 	if (delay_warning(s->live.ops.delay))
 		log_info("%s", delay_warning(s->live.ops.delay));
-	r = ops_open(&s->live.ops, err);
+	r = recorded_open(&s->live, err);
+	if (r == 0)
+		r = ops_open(&s->live.ops, err);
 	if (r < 0)
 		return r;
 	if (engine_new(&op_sink, NULL, &s->live.engine) < 0)
@@ -424,6 +431,7 @@ struct server *server_close(struct server *s)
 	loop_close(&s->loop);
 	engine_free(s->live.engine);
 	ops_close(&s->live.ops);
+	recorded_close(&s->live);
 	free(s->job_texts);
 	flush_record(s);
 	r = record_close(s->live.record);

@@ -46,7 +46,8 @@ int worlds_make(const struct record *const *recs, size_t n, struct worlds *ret, 
 		if (recs[i]->header.gpus_per_node != recs[0]->header.gpus_per_node)
 			return err_set(err, EINVAL,
 				       "--with: that run has nodes of %u GPUs, and the first of %u",
-				       recs[i]->header.gpus_per_node, recs[0]->header.gpus_per_node);
+				       recs[i]->header.gpus_per_node,
+				       recs[0]->header.gpus_per_node);
 		if (world_of(ret, recs[i]) < ret->n)
 			continue;
 		if (ret->n == WORLDS_MAX)

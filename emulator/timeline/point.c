@@ -233,6 +233,11 @@ static double slip_of(const struct before *b, bool is_op, double wall, double at
 	return isfinite(of_points) ? of_points : fmax(0, wall - at);
 }
 
+uint64_t timelines_epoch_ns(const struct timelines *t)
+{
+	return t->epoch_ns;
+}
+
 uint32_t timelines_template(const struct timelines *t, uint32_t world_rank)
 {
 	return t->real[t->template[world_rank]];

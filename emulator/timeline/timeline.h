@@ -100,6 +100,8 @@ int timelines_new(const struct topology *t, const uint32_t *real, size_t n_real,
 		  const uint32_t *classes, const struct timeline_what_if *what_if,
 		  struct timelines **ret);
 struct timelines *timelines_free(struct timelines *t); /* NULL allowed; returns NULL */
+/* The wall time from which virtual times are counted: of the first point; 0: there is none yet. */
+uint64_t timelines_epoch_ns(const struct timelines *t);
 /* The real rank that @world_rank copies. O(1). */
 uint32_t timelines_template(const struct timelines *t, uint32_t world_rank);
 

@@ -71,7 +71,9 @@ static unsigned recorded_ranks(const struct recorded *r)
 	unsigned most = 0;
 
 	for (size_t i = 0; i < r->worlds.n; i++)
-		most = r->worlds.recs[i]->header.world_size > most ? r->worlds.recs[i]->header.world_size : most;
+		most = r->worlds.recs[i]->header.world_size > most
+			       ? r->worlds.recs[i]->header.world_size
+			       : most;
 	return most;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bitmap.h"
 #include "base/cleanup.h"
 #include "base/plain.h"
 #include "nbox/report/json-file.h"
@@ -54,7 +55,7 @@ static void warn(struct report *r)
 		report_warn(
 			r,
 			"%u of %u classes of ranks (%s%s) were never seen: they compute as those of another class do. "
-			"Record each (--as-node K, --real R), and play the records together (nbox retime RUN --with RUN2)",
+			"Record each (--as-node K, --real R), and run beside the records, or play them together (--with RUN2 of nbox run, nbox retime)",
 			n, r->n_classes, first, n > 1 ? ", ..." : "");
 }
 
@@ -85,7 +86,53 @@ void report_classes_of(struct report *r, const struct config *c,
 	warn(r);
 }
 
-void report_classes_of_folder(struct report *r, const char *dir)
+static bool has_process(const struct config *c, uint32_t rank)
+{
+	for (size_t i = 0; i < c->n_real; i++)
+		if (c->real[i] == rank)
+			return true;
+	return false;
+}
+
+/* The folder's name where all recorded ranks are of one run. */
+static void name_record(struct report_class *x, const struct config *c)
+{
+	const struct config_value *with = &c->values[CONFIG_WITH];
+	const char *path = with->n_items == 1 ? with->items[0].text : "--with", *name = path;
+
+	for (const char *p = path; (p = strchr(p, '/')); p++)
+		if (p[1] && strcmp(p, "/record.nbox") != 0)
+			name = p + 1;
+	snprintf(x->run, sizeof(x->run), "%.*s", (int)strcspn(name, "/"), name);
+	plain_text(x->run);
+}
+
+void report_classes_of_run(struct report *r, const struct config *c, const struct record *rec)
+{
+	CLEANUP(freep) uint32_t *real = malloc(c->world * sizeof(*real));
+	CLEANUP(bitmap_deinit) struct bitmap is_real = {0};
+	struct config own = *c;
+
+	if (!real || bitmap_init(&is_real, c->world) < 0)
+		return;
+	for (uint64_t i = 0; i < rec->n_comms; i++)
+		for (uint32_t k = 0; k < rec->comms[i].n_real; k++)
+			if (rec->comms[i].real[k].world_rank < c->world)
+				bitmap_set(&is_real, rec->comms[i].real[k].world_rank);
+	for (size_t i = 0; i < c->n_real; i++)
+		bitmap_set(&is_real, c->real[i]);
+	own.real = real;
+	own.n_real = 0;
+	for (uint32_t rank = 0; rank < c->world; rank++)
+		if (bitmap_test(&is_real, rank))
+			real[own.n_real++] = rank;
+	report_classes_of(r, &own, NULL, 0);
+	for (uint32_t i = 0; i < r->n_classes; i++)
+		if (!has_process(c, r->classes[i].real))
+			name_record(&r->classes[i], c);
+}
+
+void report_classes_of_folder(struct report *r, const struct record *rec, const char *dir)
 {
 	struct config *c = NULL;
 	struct err err;
@@ -94,7 +141,7 @@ void report_classes_of_folder(struct report *r, const char *dir)
 	snprintf(path, sizeof(path), "%s/config.yaml", dir);
 	if (access(path, R_OK) == 0 && config_new(&c) == 0 && config_file(c, path, &err) == 0 &&
 	    config_finish(c, &err) == 0)
-		report_classes_of(r, c, NULL, 0);
+		report_classes_of_run(r, c, rec);
 	config_free(c);
 }
 

@@ -17,9 +17,11 @@ struct report_origin {
  * @origins: @n; 0: all real ranks are of this run. */
 void report_classes_of(struct report *r, const struct config *c,
 		       const struct report_origin *origins, size_t n);
+/* The same of a live run, where records may have played some of the real ranks (--with). */
+void report_classes_of_run(struct report *r, const struct config *c, const struct record *rec);
 /* The same from the config.yaml in a run's folder, which the job may have run without `nbox run`.
  * Where that cannot be read nothing is said. */
-void report_classes_of_folder(struct report *r, const char *dir);
+void report_classes_of_folder(struct report *r, const struct record *rec, const char *dir);
 #define REPORT_CLASS_TEXT_MAX 320
 /* "2 ranks, 1 real (rank 2 of runs/stage1)". Return: @buf. */
 char *report_class_text(const struct report *r, uint32_t class, char *buf, size_t size);

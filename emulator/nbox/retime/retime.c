@@ -153,7 +153,7 @@ int recorded_finish(const struct recorded *r, struct config *c, struct err *err)
 	struct world from, to;
 	int e = world_of_record(&rec->header, &from, err);
 
-	if (e < 0 || (!from.n_layouts && rec == &r->run.rec))
+	if (e < 0 || (!from.n_layouts && rec == &r->run.rec && !config_is_set(c, CONFIG_WITH)))
 		return e < 0 ? e : config_finish(c, err);
 	/* those of the run may be outside the new world, which is known only then */
 	e = config_set(c, CONFIG_REAL, SOURCE_FLAG, "0");

@@ -14,7 +14,7 @@ struct recorded {
 	struct loaded_run run;
 	struct loaded_run *others; /* owned; of the same job, with other real ranks or nodes */
 	size_t n_others;
-	struct worlds worlds; /* the run's first */
+	struct worlds worlds;            /* the run's first */
 	struct declared_counts declared; /* the caller's to fill */
 	struct rows_graph graph;
 	char models[PATH_MAX];

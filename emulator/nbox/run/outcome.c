@@ -70,7 +70,7 @@ static int make(const struct run *run, const struct results *res, const struct r
 	if (run->warning[0])
 		add_warning(run, ret);
 	if (!ret->is_empty)
-		report_classes_of(ret, run->config, NULL, 0);
+		report_classes_of_run(ret, run->config, rec);
 	r = report_steps_told(ret, rec, run->config);
 	report_expect_of(ret, run->config, exit_code);
 	if (run->device == RUN_DEVICE_HOST)

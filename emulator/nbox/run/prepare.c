@@ -152,6 +152,25 @@ static int take_name(struct run *run, struct err *err)
 	return config_set(run->config, CONFIG_OUT, SOURCE_FLAG, path);
 }
 
+/* --with: names of runs become their records, for nboxd knows no names. */
+static int find_records(struct run *run, struct err *err)
+{
+	struct config_value *v = &run->config->values[CONFIG_WITH];
+	char found[PATH_MAX], path[PATH_MAX + 16];
+
+	for (size_t i = 0; i < v->n_items; i++) {
+		char *whole;
+
+		snprintf(path, sizeof(path), "%s/record.nbox", runs_find(v->items[i].text, found));
+		whole = realpath(access(path, F_OK) == 0 ? path : found, NULL);
+		if (!whole)
+			return err_prefix(err, runs_not_found(v->items[i].text, err), "--with");
+		free(v->items[i].text);
+		v->items[i].text = whole;
+	}
+	return 0;
+}
+
 int run_prepare(struct run *run, struct err *err)
 {
 	struct config *c = run->config;
@@ -167,6 +186,8 @@ int run_prepare(struct run *run, struct err *err)
 		r = config_file(c, file, err);
 	if (r == 0 && run->name)
 		r = take_name(run, err);
+	if (r == 0)
+		r = find_records(run, err);
 	if (run->device == RUN_DEVICE_AUTO)
 		run->device =
 			access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;

@@ -60,7 +60,7 @@ int sweep_command_take(struct sweep_command *a, const struct option_word *w, str
 	case FLAG_SWEEP_KEEP:
 		a->sweep.keeps_records = true;
 		break;
-	case FLAG_WITH:
+	case CONFIG_WITH:
 		r = values_add(&a->with, w->value);
 		break;
 	case FLAG_COUNTS:
@@ -78,7 +78,7 @@ int sweep_command_take(struct sweep_command *a, const struct option_word *w, str
 		return r;
 	if (asprintf(&word, "%s%s%s", w->name, w->value ? "=" : "", w->value ? w->value : "") < 0)
 		return -ENOMEM;
-	if (w->id == FLAG_WITH || w->id == FLAG_COUNTS)
+	if (w->id == CONFIG_WITH || w->id == FLAG_COUNTS)
 		r = values_add(&a->sweep.beyond, word);
 	return r == 0 ? values_add(&a->words, word) : r;
 }

@@ -14,6 +14,7 @@
 #include "nboxd/job/notes.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
+#include "op/ops.h"
 
 #define COMMS_MAX 65536
 #define AXES_NAME_MAX 128
@@ -36,11 +37,12 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	char axes[AXES_NAME_MAX];
 	const struct membership *map = &c->members.map;
 	size_t n_list = map->table ? map->n_ranks * sizeof(*map->table) : 0;
-	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member) + n_list;
+	uint32_t n_process = (uint32_t)bitmap_count(&c->has_process), k = 0;
+	size_t n = sizeof(struct wire_comm_ready) + n_process * sizeof(struct wire_member) + n_list;
 	CLEANUP(freep) char *body = malloc(n);
 	struct wire_comm_ready m = {
 		.n_ranks = c->n_ranks,
-		.n_real = c->n_real,
+		.n_real = n_process,
 		.is_guess = c->members.sure == MEMBERS_GUESSED,
 		.gpus_per_node = cluster->topology->gpus_per_node,
 		.ranks_per_node = c->ranks_per_node,
@@ -61,18 +63,22 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	for (uint32_t i = 0; i < c->n_real; i++) {
 		struct wire_member member = {c->real[i].rank, c->real[i].world_rank};
 
-		memcpy(body + sizeof(m) + i * sizeof(member), &member, sizeof(member));
+		if (!c->real[i].is_recorded)
+			memcpy(body + sizeof(m) + k++ * sizeof(member), &member, sizeof(member));
 	}
 	if (n_list)
 		memcpy(body + n - n_list, map->table, n_list);
 	wire_hdr_init(&h, WIRE_COMM_READY, n);
 	h.comm = c->number;
+	k = 0;
 	for (uint32_t i = 0; i < c->n_real; i++) {
-		m.cookie = entries[i].cookie;
+		if (c->real[i].is_recorded)
+			continue;
+		m.cookie = entries[k].cookie;
 		m.rank = h.rank = c->real[i].rank;
 		memcpy(body, &m, sizeof(m));
-		if (entries[i].worker)
-			worker_send(entries[i].worker, &h, body);
+		if (entries[k++].worker)
+			worker_send(entries[k - 1].worker, &h, body);
 	}
 	return 0;
 }
@@ -135,6 +141,7 @@ static void check_layout(const struct comm *c)
 	const struct cluster *cluster = c->comms->cluster;
 	CLEANUP(freep) struct wire_member *known = NULL;
 	char how[HOW_MAX];
+	size_t n = 0;
 
 	if (cluster->n_layouts == 0 || c->n_real == c->n_ranks)
 		return;
@@ -142,8 +149,9 @@ static void check_layout(const struct comm *c)
 	if (!known)
 		return; /* only a warning is lost */
 	for (uint32_t i = 0; i < c->n_real; i++)
-		known[i] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
-	if (members_differ_from_layout(cluster, &c->members, known, c->n_real))
+		if (!c->real[i].is_recorded)
+			known[n++] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
+	if (members_differ_from_layout(cluster, &c->members, known, n))
 		warn_run("communicator %u has %u ranks: world ranks %u, %u, ... (%s); the "
 			 "declared layout has a group that would fit as well, with other "
 			 "ranks: check layout",
@@ -152,11 +160,36 @@ static void check_layout(const struct comm *c)
 			 comm_how(c, how, sizeof(how)));
 }
 
+static int by_rank(const void *a, const void *b)
+{
+	uint32_t x = ((const struct wire_member *)a)->rank,
+		 y = ((const struct wire_member *)b)->rank;
+
+	return (x > y) - (x < y);
+}
+
+/* Adds the members without a process to the @n in @known, and sorts all by rank. Return: how many
+ * there are. */
+static size_t add_recorded(const struct ops *ops, const struct membership *m,
+			   struct wire_member *known, size_t n)
+{
+	for (size_t i = 0; ops->recorded && i < ops->cluster->n_real; i++) {
+		uint32_t world_rank = ops->cluster->real[i];
+		int64_t rank = membership_rank(m, world_rank);
+
+		if (rank >= 0 && bitmap_test(ops->recorded, world_rank))
+			known[n++] = (struct wire_member){(uint32_t)rank, world_rank};
+	}
+	qsort(known, n, sizeof(*known), by_rank);
+	return n;
+}
+
 int comm_new(struct comms *comms, struct members *members, const struct comm_entry *entries,
 	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent, struct comm **ret,
 	     struct err *err)
 {
-	CLEANUP(freep) struct wire_member *known = calloc(n, sizeof(*known));
+	size_t n_most = n + comms->ops->cluster->n_real, n_known = n, k = 0;
+	CLEANUP(freep) struct wire_member *known = calloc(n_most, sizeof(*known));
 	struct comm *c;
 
 	if (comms->n >= COMMS_MAX)
@@ -173,13 +206,16 @@ int comm_new(struct comms *comms, struct members *members, const struct comm_ent
 		memcpy(c->id, id, sizeof(c->id));
 	for (size_t i = 0; known && i < n; i++)
 		known[i] = (struct wire_member){ranks[i], entries[i].world_rank};
-	if (!known || comm_init(c, comms->ops, members, known, n) < 0 ||
+	if (known)
+		n_known = add_recorded(comms->ops, &members->map, known, n);
+	if (!known || comm_init(c, comms->ops, members, known, n_known) < 0 ||
 	    tell_ready(c, entries) < 0) {
 		comm_free(c);
 		return err_set(err, ENOMEM, "out of memory");
 	}
 	for (uint32_t i = 0; i < c->n_real; i++) {
-		c->real[i].worker = entries[i].worker;
+		if (!c->real[i].is_recorded)
+			c->real[i].worker = entries[k++].worker;
 		if (c->real[i].worker)
 			c->real[i].worker->n_members++;
 	}
@@ -188,6 +224,7 @@ int comm_new(struct comms *comms, struct members *members, const struct comm_ent
 	comm_log(c);
 	check_layout(c);
 	write_row(c);
+	comms->sink->made(c);
 	*ret = c;
 	return 0;
 }

@@ -14,6 +14,8 @@ struct notes;
 
 /* What communicators say upwards, to their ops. */
 struct comm_sink {
+	/* @c is there, and its members were told. */
+	void (*made)(struct comm *c);
 	/* @c has died or is freed: its ops end, without a word to the members. */
 	void (*end_ops)(struct comm *c);
 	/* Whether member @i owes the others an op or a call; it is then named in @buf. */
@@ -43,9 +45,9 @@ struct comm_entry {
 };
 
 /**
- * comm_new - a communicator with all its real members; they are told
+ * comm_new - a communicator with all its real members; those that have a process are told
  * @members: consumed on success
- * @entries: sorted by @ranks[i], the new ranks
+ * @entries: of those, sorted by @ranks[i], the new ranks; @n of them
  *
  * Return: 0; negative errno with the sentence.
  */

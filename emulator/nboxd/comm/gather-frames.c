@@ -216,7 +216,7 @@ int gather_on_split(struct gathers *gs, struct worker *w, const struct wire_hdr 
 	g->parent = m.parent;
 	g->count = m.count;
 	g->n_ranks = parent->n_ranks;
-	g->n_wanted = parent->n_real;
+	g->n_wanted = (uint32_t)bitmap_count(&parent->has_process);
 	r = check_in(g, &entry, m.color, (const char *)body + sizeof(m), h->body_bytes - sizeof(m),
 		     "this rank split a second time");
 	if (r == -ENOMEM)
@@ -277,7 +277,8 @@ static int shrink_start(struct gather *g, const struct comm *parent,
 	memcpy(g->excluded, list, m->n_excluded * sizeof(*g->excluded));
 	g->n_excluded = m->n_excluded;
 	for (uint32_t i = 0; i < parent->n_real; i++)
-		g->n_wanted += !gather_is_excluded(g, parent->real[i].rank);
+		g->n_wanted += !parent->real[i].is_recorded &&
+			       !gather_is_excluded(g, parent->real[i].rank);
 	return 0;
 }
 

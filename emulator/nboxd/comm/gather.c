@@ -75,7 +75,8 @@ const struct comm_member *gather_awaited_member(const struct gather *g, const st
 						const struct worker *w)
 {
 	for (uint32_t i = 0; i < parent->n_real; i++)
-		if (parent->real[i].worker == w && !gather_is_excluded(g, parent->real[i].rank))
+		if (parent->real[i].worker == w && !parent->real[i].is_recorded &&
+		    !gather_is_excluded(g, parent->real[i].rank))
 			return &parent->real[i];
 	return NULL;
 }

@@ -25,7 +25,7 @@ static void member_leave(struct comm_member *m)
 static bool comm_is_empty(const struct comm *c)
 {
 	for (uint32_t i = 0; i < c->n_real; i++)
-		if (!c->real[i].is_freed)
+		if (!c->real[i].is_freed && !c->real[i].is_recorded)
 			return false;
 	return true;
 }

@@ -7,7 +7,7 @@
 
 static bool is_agreed(const struct comm *c)
 {
-	return c->n_promised == c->n_real;
+	return c->n_promised == bitmap_count(&c->has_process);
 }
 
 bool meet_waits(const struct comm *c, const struct comm_member *m)
@@ -20,17 +20,27 @@ bool meet_is_owed(const struct comm *c, const struct comm_member *m)
 	return c->n_promised && !m->has_promised;
 }
 
-/* To all real members from number @first on. */
-static void tell(struct comm *c, enum wire_type type, uint32_t first, const void *body,
-		 size_t bytes)
+/* The member that makes the real communicator's id: the first with a process. */
+static const struct comm_member *maker(const struct comm *c)
+{
+	uint32_t i = 0;
+
+	while (c->real[i].is_recorded)
+		i++;
+	return &c->real[i];
+}
+
+/* To all real members but @except (NULL: none). */
+static void tell(struct comm *c, enum wire_type type, const struct comm_member *except,
+		 const void *body, size_t bytes)
 {
 	struct wire_hdr h;
 
 	wire_hdr_init(&h, type, bytes);
 	h.comm = c->number;
-	for (uint32_t i = first; i < c->n_real; i++) {
+	for (uint32_t i = 0; i < c->n_real; i++) {
 		h.rank = c->real[i].rank;
-		if (c->real[i].worker)
+		if (c->real[i].worker && &c->real[i] != except)
 			worker_send(c->real[i].worker, &h, body);
 	}
 }
@@ -74,7 +84,7 @@ int meet_on_promise(struct comms *comms, struct worker *w, const struct wire_hdr
 	}
 	if (is_agreed(c)) {
 		c->is_id_due = true;
-		tell(c, WIRE_MEET, 0, NULL, 0);
+		tell(c, WIRE_MEET, NULL, NULL, 0);
 	}
 	return 0;
 }
@@ -82,7 +92,7 @@ int meet_on_promise(struct comms *comms, struct worker *w, const struct wire_hdr
 static void pass_id(struct comm *c, const uint8_t id[WIRE_ID_BYTES])
 {
 	c->is_id_due = false;
-	tell(c, WIRE_LOCAL_ID, 1, id, WIRE_ID_BYTES);
+	tell(c, WIRE_LOCAL_ID, maker(c), id, WIRE_ID_BYTES);
 }
 
 int meet_on_id(struct comms *comms, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -92,7 +102,7 @@ int meet_on_id(struct comms *comms, struct worker *w, const struct wire_hdr *h, 
 
 	if (!m)
 		return 0;
-	if (!c->is_id_due || m != c->real)
+	if (!c->is_id_due || m != maker(c))
 		return worker_refuse(
 			w, EPROTO,
 			"LOCAL_ID for rank %u of communicator %u, which nobody waits for", m->rank,
@@ -105,6 +115,6 @@ void meet_member_left(struct comm *c)
 {
 	static const uint8_t none[WIRE_ID_BYTES];
 
-	if (c->is_id_due && c->real[0].is_freed)
+	if (c->is_id_due && maker(c)->is_freed)
 		pass_id(c, none);
 }

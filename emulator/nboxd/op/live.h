@@ -10,11 +10,14 @@
 #include "nboxd/op/payload.h"
 #include "op/ops.h"
 
+struct recorded;
+
 struct live {
 	struct ops ops;
 	struct comms *comms;       /* borrowed */
 	struct failures *failures; /* borrowed */
 	struct engine *engine;
+	struct recorded *recorded;    /* owned; NULL: all real ranks have a process */
 	struct record_writer *record; /* NULL: no results directory */
 	struct totals totals;         /* of the rows that it was given, or would be */
 	struct payload payload;

@@ -13,6 +13,7 @@
 #include "nboxd/loop/warn.h"
 #include "nboxd/op/point.h"
 #include "nboxd/op/post.h"
+#include "nboxd/op/recorded.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/wait.h"
 #include "op/arrive.h"
@@ -215,6 +216,7 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 	point_deps((const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p), a.n_deps,
 		   deps);
 	r = post_arrive(post, &a, deps, NULL, 0, &err);
+	recorded_on_row(live);
 	if (r == 0 && failures_on_arrival(live->failures, post))
 		return 0;
 	if (r == 0)
@@ -307,10 +309,15 @@ static void end_ops(struct comm *c)
 	DL_FOREACH(c->open ? c->open->runs : NULL, run)
 		if (run->engine_op)
 			engine_cancel(live_of(c->ops)->engine, run->engine_op);
+	recorded_on_end(c);
 	comm_ops_free(c);
 }
 
-const struct comm_sink op_comm_sink = {.end_ops = end_ops, .is_owed = op_is_owed};
+const struct comm_sink op_comm_sink = {
+	.made = recorded_on_comm,
+	.end_ops = end_ops,
+	.is_owed = op_is_owed,
+};
 
 static void on_warn(struct ops *ops, const char *sentence)
 {
@@ -318,10 +325,17 @@ static void on_warn(struct ops *ops, const char *sentence)
 	warn_run("%s", sentence);
 }
 
+static void on_released(struct post *post)
+{
+	run_on_released(post);
+	if (post->member->is_recorded)
+		recorded_on_released(post);
+}
+
 const struct ops_sink op_live_sink = {
 	.is_lost = is_lost,
 	.play = run_play,
-	.released = run_on_released,
+	.released = on_released,
 	.moved = run_on_moved,
 	.debt = on_debt,
 	.warn = on_warn,

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "engine/record-write.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/op/recorded.h"
 #include "op/arrive.h"
 
 /* An error of the clocks' offset: nothing happens later than now, nor before HELLO. */
@@ -84,6 +85,7 @@ int op_on_point(struct live *live, struct worker *w, const struct wire_hdr *h, c
 		      &times, &err);
 	if (r < 0)
 		return worker_refuse(w, -r, "POINT of rank %u: %s", h->rank, err.text);
+	recorded_on_row(live);
 	record(live, h->rank, &m, (const char *)body + sizeof(m), &times);
 	return 0;
 }

@@ -494,10 +494,33 @@ static void calls_must_match(void **state)
 	expect_refusal(&c, &real, EINVAL, "itself");
 	c = two, add_call(&c, &real, 1, 4, true, 8);
 	expect_refusal(&c, &real, EINVAL, "4 ranks");
-	c = two, c.ranks[1] = 3;
-	expect_refusal(&c, &real, EINVAL, "virtual");
 	c = two, c.ranks[1] = 7;
 	expect_refusal(&c, &real, EINVAL, "4 ranks");
+	bitmap_deinit(&real);
+}
+
+/* A record makes the calls of a rank without a process: nobody sends its messages. */
+static void a_rank_without_a_process_has_no_border(void **state)
+{
+	struct calls c = {.ranks = {1, 3}, .n_real = 2};
+	struct err err = {""};
+	struct bitmap real;
+	struct border b;
+
+	(void)state;
+	assert_int_equal(bitmap_init(&real, 4), 0);
+	bitmap_set(&real, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		c.pointer[i] = c.list[i];
+		c.n[i] = 1;
+		c.list[i][0] =
+			(struct sched_p2p){.peer = c.ranks[1 - i], .is_send = i == 1, .bytes = 8};
+	}
+	assert_int_equal(border_make_p2p(c.ranks, 2, c.pointer, c.n, 0, &real, &b, &err), 0);
+	assert_int_equal(b.n_in, 1);
+	assert_int_equal(b.in[0].src, 3);
+	assert_int_equal(b.n_out, 0);
+	border_deinit(&b);
 	bitmap_deinit(&real);
 }
 
@@ -509,6 +532,7 @@ int main(void)
 		cmocka_unit_test(wrong_requests_are_refused),
 		cmocka_unit_test(random_calls_have_the_border_of_a_plain_model),
 		cmocka_unit_test(calls_must_match),
+		cmocka_unit_test(a_rank_without_a_process_has_no_border),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# nbox run --with: real ranks without a process compute as a record says, beside the live ones.
+test=$(realpath "$0")
+. "$(dirname "$0")/lib.sh"
+cat >job <<'J'
+parallel pp=2
+micro 4
+bucket 1MiB
+update 1ms
+layer forward=1ms backward=2ms params=512KiB send=128KiB
+layer forward=4ms backward=8ms params=512KiB send=128KiB
+J
+# run NAME [OPTION...]: a pipeline of a light and a heavy stage, on hosts of one GPU each
+run() {
+	local out=$1; shift
+	timeout 100 "$NBOX" run --quiet --gpus-per-node 1 --model ring --out "$out" "$@" -- "$BUILD/tests/apps/stepper" job --iterations "${iterations:-4}" --warmup 1
+}
+steps() { json "$1" 'd["steps"]["ms"]["mean"]'; }
+four=(--nodes 4 --layout dp=2,pp=2)
+exits 0 "a record of the heavy stage" run heavy "${four[@]}" --as-node 2
+exits 0 "a run of the light one beside it" run beside "${four[@]}" --as-node 0 --with heavy
+exits 0 "its report" "$NBOX" report beside
+says "pp=1: 2 ranks, 1 real (rank 2 of heavy)" "says whose timeline the heavy stage has"
+check "a step takes as long as the heavy stage computes" python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert a > .9 * b, (a, b)' \
+	"$(steps beside/summary.json)" "$(steps heavy/summary.json)"
+for options in "--exchange messages" "--exchange payload --link tcp" "--what-if slow:rank=3,compute=2 --nodes 4" "--nodes 8 --layout dp=4,pp=2"; do
+	[[ $options == *layout* ]] || options+=" --layout dp=2,pp=2"
+	[[ $options == *nodes* ]] || options+=" --nodes 4"
+	rm -rf other
+	# shellcheck disable=SC2086
+	exits 0 "the same: $options" run other $options --as-node 0 --with heavy
+	exits 0 "... re-timed as it was" "$NBOX" retime other --json again.json
+	check "... has its times" python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a / b - 1) < 1e-2, (a, b)' \
+		"$(steps other/summary.json)" "$(steps again.json)"
+	check "... and the heavy stage's" python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert a > .9 * b, (a, b)' \
+		"$(steps other/summary.json)" "$(steps heavy/summary.json)"
+done
+exits 0 "its record" "$NBOX" record dump other
+says "n_real=1 " "one rank had a process"
+exits 0 "the critical path" "$NBOX" why beside
+says "computation on stream 1 of rank 2" "goes over the heavy stage"
+
+# what cannot be
+iterations=9 exits 1 "a run that is longer than its record" run longer "${four[@]}" --as-node 0 --with heavy
+says "world rank 2), which has no process, and its record (--with) has no such op" "ends, and says so"
+sed -i 's/send=128KiB$/send=64KiB/' job
+exits 1 "a run of a job that sends less" run less "${four[@]}" --as-node 0 --with heavy
+says "rank 0 sends 65536 bytes to rank 1 (send 0 between them), which receives 131072" "ends at the first message"
+exits 1 "the same rank live and recorded" run same "${four[@]}" --as-node 2 --with heavy
+says "all ranks of these runs have a process here" "is refused"
+exits 2 "a run that is none" run none "${four[@]}" --with nobody
+says "nobody is neither" "is refused"
+exits 1 "another layout" run layout --nodes 4 --layout tp=2,pp=2 --with heavy
+says "axis 1 of the run was dp, not tp" "is refused"
+echo 'layer x2 forward=1ms backward=2ms params=1MiB' >job
+exits 0 "a record of one of four that do the same" run third --nodes 4 --as-node 2
+exits 0 "a run of another beside it" run first --nodes 4 --as-node 0 --with third
+exits 0 "its record" "$NBOX" record dump first
+says "real=[0:0,2:2]" "has both"
+sed -i 's/1MiB/2MiB/' job
+exits 1 "a run of a job with other gradients" run more --nodes 4 --as-node 0 --with third
+says "by its record" "ends at the first op"
+finish
