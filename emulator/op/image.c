@@ -3,10 +3,10 @@
 
 #include "op/ops.h"
 
-static int by_layout(const struct comm *c, uint32_t world_rank, struct radix *ret)
+static int by_layout(const struct cluster *cluster, uint32_t axes, uint32_t world_rank,
+		     struct radix *ret)
 {
-	const struct cluster *cluster = c->ops->cluster;
-	uint32_t axes = c->members.axes, number = axes >> 8;
+	uint32_t number = axes >> 8;
 
 	if (!(axes & 0xff) || number >= cluster->n_layouts)
 		return 1;
@@ -14,30 +14,36 @@ static int by_layout(const struct comm *c, uint32_t world_rank, struct radix *re
 	return 0;
 }
 
-static int by_family(const struct comm *c, uint32_t world_rank, struct radix *ret)
+static int by_family(const struct cluster *cluster, const struct membership *m, uint32_t world_rank,
+		     struct radix *ret)
 {
-	const struct membership *m = &c->members.map;
 	uint32_t block = m->n_ranks * m->stride;
 
 	*ret = (struct radix){.base = m->base};
-	if (m->table || !block || topology_world(c->ops->cluster->topology) % block ||
+	if (m->table || !block || topology_world(cluster->topology) % block ||
 	    !radix_push(ret, m->n_ranks, m->stride))
 		return 1;
 	radix_move(ret, world_rank);
 	return 0;
 }
 
-int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret)
+int image_of(const struct cluster *cluster, const struct membership *m, uint32_t axes,
+	     uint32_t world_rank, struct radix *ret)
 {
 	struct radix image;
 
-	if (by_layout(c, world_rank, &image) && by_family(c, world_rank, &image))
+	if (by_layout(cluster, axes, world_rank, &image) &&
+	    by_family(cluster, m, world_rank, &image))
 		return 1;
-	if (radix_size(&image) != c->n_ranks ||
-	    membership_rank(&c->members.map, radix_at(&image, 0)) >= 0)
+	if (radix_size(&image) != m->n_ranks || membership_rank(m, radix_at(&image, 0)) >= 0)
 		return 1;
 	*ret = image;
 	return 0;
+}
+
+int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret)
+{
+	return image_of(c->ops->cluster, &c->members.map, c->members.axes, world_rank, ret);
 }
 
 void image_warn_none(const struct comm *c, uint32_t world_rank)

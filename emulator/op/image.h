@@ -7,7 +7,10 @@
 #include "members/radix.h"
 #include "op/comm.h"
 
-/* Return: 0; 1: there is none, or it would have members of @c itself. */
+/* Of a communicator of the members @m, along @axes as struct members has them. Return: 0; 1: there
+ * is none, or it would have members of the communicator itself. */
+int image_of(const struct cluster *cluster, const struct membership *m, uint32_t axes,
+	     uint32_t world_rank, struct radix *ret);
 int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret);
 /* Says, once, that @world_rank, which copies a member of @c, keeps its lag: whom it meets is
  * unknown. */

@@ -24,6 +24,9 @@ struct stage {
 	struct cluster cluster;
 	struct comm *comms; /* owned; as in the record */
 	uint64_t n_comms;
+	double *lags;                 /* owned, as the nodes; NULL: nobody wants them */
+	struct timeline_node **nodes; /* of ops, by row; held */
+	int error;                    /* of who wants them */
 };
 
 static struct stage *stage_of(struct ops *ops)
@@ -63,6 +66,49 @@ static const struct ops_sink ops_sink = {
 
 static const struct player_sink player_sink = {.failed = NULL};
 
+/* --- how far ranks are behind ----------------------------------------------------------------- */
+
+static void tell_lags(struct stage *s, uint32_t row, const struct timeline_node *node, bool is_over)
+{
+	const struct rows_row *of = &s->in->graph->rows[row];
+	struct replay_lags l = {.row = row,
+				.real_rank = of->is_op ? s->part.out.ops[of->index].world_rank
+						       : s->part.out.points[of->index].world_rank,
+				.is_over = is_over};
+
+	l.ranks = timeline_ranks(node, &l.n);
+	l.ns = timeline_lags(node, is_over, s->lags) ? s->lags : NULL;
+	if (s->error == 0)
+		s->error = s->in->sink.lags(s->in->sink.ctx, &l);
+}
+
+static void on_taken(void *ctx, uint32_t row)
+{
+	struct stage *s = ctx;
+
+	s->nodes[row] = timeline_node_hold(s->player.posts[row]->node);
+	tell_lags(s, row, s->nodes[row], false);
+}
+
+static void on_over(void *ctx, uint32_t row)
+{
+	struct stage *s = ctx;
+	const struct rows_row *of = &s->in->graph->rows[row];
+
+	if (of->is_op) {
+		tell_lags(s, row, s->nodes[row], true);
+		timeline_node_release(s->nodes[row]);
+		s->nodes[row] = NULL;
+	} else {
+		tell_lags(s, row,
+			  timelines_latest(s->ops.timelines,
+					   s->part.out.points[of->index].world_rank),
+			  false);
+	}
+}
+
+static const struct player_sink lags_sink = {.taken = on_taken, .over = on_over};
+
 /* --- the world -------------------------------------------------------------------------------- */
 
 static int open_comm(struct stage *s, uint64_t i, struct err *err)
@@ -98,9 +144,13 @@ static int open_stage(struct stage *s, struct err *err)
 				    .ops = &s->ops,
 				    .out = &s->part.out,
 				    .terms = in->terms,
-				    .sink = &player_sink};
+				    .sink = in->sink.lags ? &lags_sink : &player_sink,
+				    .ctx = s};
 	s->comms = calloc(rec->n_comms + 1, sizeof(*s->comms));
-	if (!s->comms)
+	s->lags = in->sink.lags ? malloc(c->world * sizeof(*s->lags)) : NULL;
+	s->nodes = in->sink.lags ? calloc((size_t)in->graph->n + 1, sizeof(struct timeline_node *))
+				 : NULL;
+	if (!s->comms || (in->sink.lags && (!s->lags || !s->nodes)))
 		return err_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = player_open(&s->player, err);
@@ -119,12 +169,16 @@ static int open_stage(struct stage *s, struct err *err)
 
 static void stage_deinit(struct stage *s)
 {
+	for (uint32_t i = 0; s->nodes && i < s->in->graph->n; i++)
+		timeline_node_release(s->nodes[i]);
 	for (uint64_t i = 0; i < s->n_comms; i++) {
 		comm_ops_free(&s->comms[i]);
 		comm_deinit(&s->comms[i]);
 	}
 	ops_close(&s->ops);
 	free(s->comms);
+	free(s->lags);
+	free(s->nodes);
 	player_close(&s->player);
 	part_deinit(&s->part);
 }
@@ -169,6 +223,8 @@ int replay_play(const struct replay *in, struct record *ret, struct replay_told 
 		r = player_start(&s.player, 0, err);
 	if (r == 0)
 		r = player_advance(&s.player, INFINITY, err);
+	if (r == 0 && s.error)
+		r = err_set(err, -s.error, "no memory for the times of all ranks");
 	if (r < 0)
 		return r;
 	*told = (struct replay_told){.counts = s.part.told, .n_lost = drop_lost(&s)};

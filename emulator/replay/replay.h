@@ -11,7 +11,19 @@
 #include "replay/rows.h"
 #include "timeline/timeline.h"
 
+/* How much later than their real rank those that copy it come to @row, or, where it @is_over, are
+ * over with it. All borrowed for the call. */
+struct replay_lags {
+	uint32_t row, real_rank;
+	bool is_over;
+	const uint32_t *ranks; /* @n of them, sorted, the real one among them */
+	const double *ns;      /* in their order; NULL: all come with it */
+	uint32_t n;
+};
+
 struct replay_sink {
+	int (*lags)(void *ctx, const struct replay_lags *l); /* NULL: not wanted. Return: 0;
+								-ENOMEM */
 	/* A sentence for the user, such as a live run's warnings. NULL: not wanted. */
 	void (*warn)(void *ctx, const char *sentence);
 	void *ctx;

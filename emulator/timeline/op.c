@@ -73,6 +73,15 @@ const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n)
 	return n->of->ranks;
 }
 
+bool timeline_lags(const struct timeline_node *n, bool is_over, double *ret)
+{
+	const struct times *x = is_over ? &n->end : &n->at;
+
+	for (uint32_t i = 0; x->each && i < n->of->n_ranks; i++)
+		ret[i] = x->each[i] - real_time(n, x);
+	return x->each;
+}
+
 static void end(struct timeline_node *n, double plain_end)
 {
 	n->end.plain = n->is_over ? fmax(n->end.plain, plain_end) : plain_end;

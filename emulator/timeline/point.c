@@ -243,11 +243,16 @@ uint32_t timelines_template(const struct timelines *t, uint32_t world_rank)
 	return t->real[t->template[world_rank]];
 }
 
-static struct timeline *timeline_of(struct timelines *t, uint32_t real_rank)
+static struct timeline *timeline_of(const struct timelines *t, uint32_t real_rank)
 {
 	uint32_t i = real_rank < topology_world(&t->topology) ? t->template[real_rank] : 0;
 
 	return t->real[i] == real_rank ? &t->of[i] : NULL;
+}
+
+const struct timeline_node *timelines_latest(const struct timelines *t, uint32_t real_rank)
+{
+	return timeline_of(t, real_rank)->latest;
 }
 
 static int make(struct timelines *all, uint32_t real_rank, const struct timeline_point *p,

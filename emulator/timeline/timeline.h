@@ -105,6 +105,9 @@ uint64_t timelines_epoch_ns(const struct timelines *t);
 /* The real rank that @world_rank copies. O(1). */
 uint32_t timelines_template(const struct timelines *t, uint32_t world_rank);
 
+/* The last point or op that a real rank has come to; borrowed, until the next. NULL: none yet. */
+const struct timeline_node *timelines_latest(const struct timelines *t, uint32_t real_rank);
+
 /* No rank was told apart from its template where that was last seen. */
 bool timelines_are_folded(const struct timelines *t);
 
@@ -134,6 +137,9 @@ double timeline_behind(const struct timeline_node *n, uint32_t world_rank);
 bool timeline_is_folded(const struct timeline_node *n);
 /* The ranks with its real rank as template, itself among them; @ret_n of them, sorted. */
 const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n);
+/* How much later than its real rank each of timeline_ranks() comes to @n, or with @is_over is over
+ * with it. Return: false: none does; @ret stays as it was. */
+bool timeline_lags(const struct timeline_node *n, bool is_over, double *ret);
 /* When the op is over: at all ranks of the node alike, or at each, in the order of
  * timeline_ranks(). Of several ends the latest counts. Return: 0; -ENOMEM. */
 int timeline_end_all(struct timeline_node *n, double end, double plain_end);

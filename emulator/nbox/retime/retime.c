@@ -247,7 +247,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .scale = scale,
 				  .sizes = &r->worlds.sizes,
 				  .declared = &r->declared,
-				  .sink = {on_warn, &warnings}};
+				  .sink = {.warn = on_warn, .ctx = &warnings}};
 	int e = c->n_failures
 			? err_set(err, EINVAL,
 				  "%s: a rank that fails is not re-timed, for no record has what the job does then; --what-if none leaves it out",

@@ -71,7 +71,8 @@ int knee_find(const struct sweep *s, size_t axis, struct knee *ret)
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* no two ops */
 	for (uint32_t i = 0; i < w.n_slacks; i++) {
-		if (strcasecmp(coll_kind_name(w.slacks[i].op), ask.op) != 0)
+		if (w.slacks[i].rank != w.rank ||
+		    strcasecmp(coll_kind_name(w.slacks[i].op), ask.op) != 0)
 			continue;
 		if (of)
 			return 0; /* of several communicators */

@@ -92,15 +92,116 @@ static int line_up(struct chain *c)
 	return r;
 }
 
+static uint32_t place_of(const struct chain *c, uint32_t row)
+{
+	return row == ROWS_NONE ? CHAIN_NONE : c->place[row];
+}
+
+/* What comes later of @at, of row @by, and @t, of row @p. */
+static void later(double *at, uint32_t *by, double t, uint32_t p)
+{
+	if (t > *at) {
+		*at = t;
+		*by = p;
+	}
+}
+
+bool chain_is_over(const struct chain *c, uint32_t i, uint32_t by)
+{
+	const struct rows_row *row = c->rows[i].row;
+
+	return !c->rows[by].op || !c->rows[i].terms.is_after_latest || row->latest.open_ns;
+}
+
+/* When the computation before row @i can begin. */
+static double free_at(const struct chain *c, uint32_t i, const struct chain_times *times,
+		      uint32_t *ret_by)
+{
+	const double *at = times->at, *end = times->end;
+	const struct rows_row *row = c->rows[i].row;
+	const struct timeline_terms *t = &c->rows[i].terms;
+	uint32_t host = place_of(c, row->host), latest = place_of(c, row->latest.row), p;
+	double free = -INFINITY;
+
+	*ret_by = CHAIN_NONE;
+	for (uint32_t k = 0; k < row->n_deps; k++) {
+		p = place_of(c, c->graph->deps[row->first_dep + k].row);
+		if (p != CHAIN_NONE && !(c->rows[p].op && times->without_ops))
+			later(&free, ret_by, end[p], p);
+	}
+	if (t->is_after_latest && latest != CHAIN_NONE)
+		later(&free, ret_by, chain_is_over(c, i, latest) ? end[latest] : at[latest],
+		      latest);
+	if (host == CHAIN_NONE)
+		return free;
+	if (t->is_after_host)
+		later(&free, ret_by, at[host], host);
+	later(&free, ret_by, at[host] + t->work_ns, host);
+	return free;
+}
+
+double chain_reached(const struct chain *c, uint32_t i, const struct chain_times *times,
+		     uint32_t *ret_by)
+{
+	const struct timeline_terms *t = &c->rows[i].terms;
+	uint32_t host = place_of(c, c->rows[i].row->host);
+	double reached = free_at(c, i, times, ret_by) + t->segment_ns + t->rest_ns;
+
+	if (host != CHAIN_NONE)
+		later(&reached, ret_by, times->at[host] + t->gap_ns, host);
+	return reached;
+}
+
+/* Of a virtual rank: number @index of those that copy its template. */
+static void shift(struct chain *c, const struct lags *lags, uint32_t index)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct chain_row *row = &c->rows[i];
+		uint32_t k = (uint32_t)(row->row - c->graph->rows);
+
+		row->at += lags_at(lags, k, index);
+		row->start = row->end = row->at;
+		if (!row->op)
+			continue;
+		row->end = fmax(row->at, since(row->op->virtual_end_ns, c->epoch) +
+						 lags_end(lags, k, index));
+		if (row->before != CHAIN_NONE)
+			row->start = fmax(row->at, fmin(row->end, c->rows[row->before].end));
+	}
+}
+
+/* What what-ifs make of a virtual rank's computation before row @i, where that shows. */
+static void find_slowed(struct chain *c, uint32_t i, const struct chain_times *t)
+{
+	struct chain_row *row = &c->rows[i];
+	uint32_t host = place_of(c, row->row->host), by;
+	double segment = row->terms.segment_ns - row->terms.slowed_ns, slowed;
+
+	row->terms.segment_ns = segment;
+	row->terms.slowed_ns = 0;
+	if (!(segment > 0) ||
+	    (host != CHAIN_NONE && row->at <= t->at[host] + row->terms.gap_ns + CHAIN_ROUNDED_NS))
+		return;
+	slowed = row->at - (free_at(c, i, t, &by) + segment + row->terms.rest_ns);
+	if (!isfinite(slowed) || fabs(slowed) <= CHAIN_ROUNDED_NS)
+		return;
+	row->terms.segment_ns += slowed;
+	row->terms.slowed_ns = slowed;
+}
+
 /* Return: 0; -ENOMEM. */
-static int find_offs(struct chain *c)
+static int find_offs(struct chain *c, bool is_virtual)
 {
 	CLEANUP(chain_times_deinit) struct chain_times times = {0};
 	int r = chain_times_make(c, &times);
 	uint32_t by;
 
 	for (uint32_t i = 0; i < c->n && r == 0; i++) {
-		double reached = chain_reached(c, i, &times, &by);
+		double reached;
+
+		if (is_virtual)
+			find_slowed(c, i, &times);
+		reached = chain_reached(c, i, &times, &by);
 
 		c->rows[i].off = isfinite(reached) ? c->rows[i].at - reached : 0;
 	}
@@ -118,12 +219,13 @@ static uint64_t first_ns(const struct record *rec)
 	return ns;
 }
 
-int chain_make(const struct rows_graph *graph, const struct record *rec,
-	       const struct timeline_terms *terms, uint32_t rank, struct chain *ret)
+int chain_make(const struct chain_source *from, uint32_t rank, uint32_t template, struct chain *ret)
 {
-	CLEANUP(chain_deinit) struct chain c = {.graph = graph};
-	CLEANUP(reader_deinit) struct reader reader = {.was = graph->rec, .now = rec};
-	uint64_t epoch = first_ns(rec);
+	const struct rows_graph *graph = from->graph;
+	CLEANUP(chain_deinit) struct chain c = {.graph = graph, .epoch = first_ns(from->rec)};
+	CLEANUP(reader_deinit) struct reader reader = {.was = graph->rec, .now = from->rec};
+	bool is_virtual = rank != template;
+	uint32_t index;
 	int r = reader_init(&reader);
 
 	c.rows = calloc((size_t)graph->n + 1, sizeof(*c.rows));
@@ -131,17 +233,20 @@ int chain_make(const struct rows_graph *graph, const struct record *rec,
 	if (r < 0 || !c.rows || !c.place)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < graph->n; i++) {
-		bool is_own = take_row(&reader, &graph->rows[i], rank, &c.rows[c.n]);
+		bool is_own = take_row(&reader, &graph->rows[i], template, &c.rows[c.n]) &&
+			      (!is_virtual || from->lags->is_wanted[i]);
 
 		c.place[i] = is_own ? c.n : CHAIN_NONE;
 		if (!is_own)
 			continue;
-		c.rows[c.n].terms = &terms[i];
-		set_times(&c.rows[c.n++], epoch);
+		c.rows[c.n].terms = from->terms[i];
+		set_times(&c.rows[c.n++], c.epoch);
 	}
 	r = line_up(&c);
+	if (r == 0 && is_virtual && lags_find(from->lags, rank, &index))
+		shift(&c, from->lags, index);
 	if (r == 0)
-		r = find_offs(&c);
+		r = find_offs(&c, is_virtual);
 	if (r < 0)
 		return r;
 	*ret = c;
@@ -153,55 +258,6 @@ void chain_deinit(struct chain *c)
 {
 	free(c->rows);
 	free(c->place);
-}
-
-/* What comes later of @at, of row @by, and @t, of row @p. */
-static void later(double *at, uint32_t *by, double t, uint32_t p)
-{
-	if (t > *at) {
-		*at = t;
-		*by = p;
-	}
-}
-
-static uint32_t place_of(const struct chain *c, uint32_t row)
-{
-	return row == ROWS_NONE ? CHAIN_NONE : c->place[row];
-}
-
-bool chain_is_over(const struct chain *c, uint32_t i, uint32_t by)
-{
-	const struct rows_row *row = c->rows[i].row;
-
-	return !c->rows[by].op || !c->rows[i].terms->is_after_latest || row->latest.open_ns;
-}
-
-double chain_reached(const struct chain *c, uint32_t i, const struct chain_times *times,
-		     uint32_t *ret_by)
-{
-	const double *at = times->at, *end = times->end;
-	const struct rows_row *row = c->rows[i].row;
-	const struct timeline_terms *t = c->rows[i].terms;
-	uint32_t host = place_of(c, row->host), latest = place_of(c, row->latest.row), p;
-	double reached = -INFINITY;
-
-	*ret_by = CHAIN_NONE;
-	for (uint32_t k = 0; k < row->n_deps; k++) {
-		p = place_of(c, c->graph->deps[row->first_dep + k].row);
-		if (p != CHAIN_NONE && !(c->rows[p].op && times->without_ops))
-			later(&reached, ret_by, end[p], p);
-	}
-	if (t->is_after_latest && latest != CHAIN_NONE)
-		later(&reached, ret_by, chain_is_over(c, i, latest) ? end[latest] : at[latest],
-		      latest);
-	if (host == CHAIN_NONE)
-		return reached + t->segment_ns + t->rest_ns;
-	if (t->is_after_host)
-		later(&reached, ret_by, at[host], host);
-	later(&reached, ret_by, at[host] + t->work_ns, host);
-	reached += t->segment_ns + t->rest_ns;
-	later(&reached, ret_by, at[host] + t->gap_ns, host);
-	return reached;
 }
 
 bool chain_computed(const struct chain *c, uint32_t i, const struct chain_times *t, double *ret_at,

@@ -1,17 +1,20 @@
-/* One rank of a re-timed run as a chain of what waits for what: the terms of timeline/timeline.h,
- * with virtual times in nanoseconds since the run's first row. What an op takes beyond its start
- * stays as it is; then the times follow from each other. */
+/* One rank of a re-timed run, real or virtual, as a chain of what waits for what: the terms of
+ * timeline/timeline.h, with virtual times in nanoseconds since the run's first row. What an op
+ * takes beyond its start stays as it is; then the times follow from each other. */
 #pragma once
 
 #include "engine/record-rows.h"
+#include "nbox/why/lags.h"
 #include "replay/replay.h"
 
 #define CHAIN_NONE UINT32_MAX
+#define CHAIN_ROUNDED_NS 2 /* rows have whole nanoseconds, and what they wait for has not */
 
 struct chain_row {
 	const struct rows_row *row;
-	const struct timeline_terms *terms;
-	const struct record_op *op;       /* of the re-timed run; NULL: a point */
+	struct timeline_terms terms;
+	const struct record_op *op;       /* of the re-timed run; NULL: a point. A virtual rank's
+					     rows are its template's */
 	const struct record_point *point; /* NULL: an op */
 	uint32_t before;       /* an op's: the op before it in its communicator, or CHAIN_NONE */
 	double at, start, end; /* a point's are one */
@@ -23,17 +26,21 @@ struct chain {
 	struct chain_row *rows;         /* owned; in the order of the graph */
 	uint32_t n;
 	uint32_t *place; /* owned; by row of the graph: in @rows, or CHAIN_NONE */
+	uint64_t epoch;
 };
 
-/**
- * chain_make - @rank: a real world rank
- * @rec: replay_play()'s, of @graph; borrowed, as all
- * @terms: of the same replay
- *
- * Return: 0; -ENOMEM.
- */
-int chain_make(const struct rows_graph *graph, const struct record *rec,
-	       const struct timeline_terms *terms, uint32_t rank, struct chain *ret);
+/* Borrowed, and needed as long as chains that are made of it. */
+struct chain_source {
+	const struct rows_graph *graph;
+	const struct record *rec;           /* replay_play()'s, of @graph */
+	const struct timeline_terms *terms; /* of the same replay */
+	const struct lags *lags; /* of the same run; NULL: of real ranks only there are chains */
+};
+
+/* The chain of @rank, which computes as @template, itself if it is real. A virtual rank's has the
+ * rows that its lags are known at, in virtual times of its own. Return: 0; -ENOMEM. */
+int chain_make(const struct chain_source *from, uint32_t rank, uint32_t template,
+	       struct chain *ret);
 void chain_deinit(struct chain *c);
 /* When others are reached and over; arrays by row. */
 struct chain_times {

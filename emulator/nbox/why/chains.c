@@ -6,14 +6,27 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-
-#define ROUNDED_NS 2 /* rows have whole nanoseconds, and what waited has not */
+#include "op/image.h"
+#include "schedule/coll.h"
 
 static void rank_free(struct chains_rank *r)
 {
 	chain_deinit(&r->chain);
 	chain_times_deinit(&r->times);
 	free(r);
+}
+
+/* The real rank that @rank computes as; UINT32_MAX: not known. */
+static uint32_t template_of_rank(const struct chains *c, uint32_t rank)
+{
+	const struct lags_of *of;
+	uint32_t index;
+
+	for (size_t i = 0; i < c->config->n_real; i++)
+		if (c->config->real[i] == rank)
+			return rank;
+	of = c->from.lags ? lags_find(c->from.lags, rank, &index) : NULL;
+	return of ? of->real_rank : UINT32_MAX;
 }
 
 const struct chains_rank *chains_of(struct chains *c, uint32_t rank)
@@ -31,7 +44,9 @@ const struct chains_rank *chains_of(struct chains *c, uint32_t rank)
 	if (!made)
 		return NULL;
 	made->rank = rank;
-	if (chain_make(c->graph, c->rec, c->terms, rank, &made->chain) < 0 ||
+	made->template = template_of_rank(c, rank);
+	if ((made->template != UINT32_MAX &&
+	     chain_make(&c->from, rank, made->template, &made->chain) < 0) ||
 	    chain_times_make(&made->chain, &made->times) < 0) {
 		rank_free(made);
 		return NULL;
@@ -52,8 +67,235 @@ uint32_t chains_op(const struct chains_rank *rank, const struct record_op *op, d
 		const struct chain_row *row = &rank->chain.rows[i];
 
 		if (row->op && row->op->comm == op->comm && row->op->kind == op->kind &&
-		    fabs(row->start - start) <= ROUNDED_NS)
+		    fabs(row->start - start) <= CHAIN_ROUNDED_NS)
 			return i;
 	}
 	return CHAIN_NONE;
+}
+
+/* --- whom a virtual rank waited for: as op/latest.h has it for real ones ---------------------- */
+
+/* Those that play an op together: the members of a communicator, or of an image of it. */
+struct group {
+	struct membership members;
+	struct radix image;
+	bool is_image;
+};
+
+static int64_t number_in(const struct group *g, int64_t world_rank)
+{
+	if (world_rank < 0 || world_rank > UINT32_MAX)
+		return -1;
+	return g->is_image ? radix_find(&g->image, (uint32_t)world_rank)
+			   : membership_rank(&g->members, (uint32_t)world_rank);
+}
+
+/* Those that @rank plays ops of @comm with. Return: false: not known. */
+static bool find_group(const struct chains *c, const struct record_comm *comm, uint32_t rank,
+		       struct group *ret)
+{
+	const struct cluster cluster = {.topology = &c->config->topology,
+					.real = c->config->real,
+					.n_real = c->config->n_real,
+					.layouts = c->config->layouts,
+					.n_layouts = c->config->n_layouts};
+
+	ret->members = (struct membership){comm->n_ranks, comm->base, comm->stride,
+					   comm->n_members ? comm->members : NULL};
+	ret->is_image = membership_rank(&ret->members, rank) < 0;
+	return !ret->is_image ||
+	       image_of(&cluster, &ret->members, comm->axes, rank, &ret->image) == 0;
+}
+
+/* The row of @op in a chain. */
+static uint32_t same_op(const struct chain *c, const struct record_op *op)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->rows[i].op && c->rows[i].op->comm == op->comm &&
+		    c->rows[i].op->seq == op->seq && c->rows[i].op->kind != COLL_SENDRECV)
+			return i;
+	return CHAIN_NONE;
+}
+
+/* When a rank came to an op, and when the op before it in its communicator was over there. */
+struct coming {
+	uint32_t rank;
+	double at, before; /* before -INFINITY: there is none */
+};
+
+static double start_of(const struct coming *x)
+{
+	return fmax(x->at, x->before);
+}
+
+static double behind(const struct coming *x)
+{
+	return x->at - x->before;
+}
+
+/* How rank number @index of @of, which copy the rank of @chain, came to its row @i. */
+static struct coming coming_of(const struct chains *c, const struct chain *chain, uint32_t i,
+			       const struct lags_of *of, uint32_t index)
+{
+	const struct chain_row *row = &chain->rows[i];
+	const struct chain_row *before =
+		row->before == CHAIN_NONE ? NULL : &chain->rows[row->before];
+	const struct rows_row *rows = chain->graph->rows;
+
+	return (struct coming){
+		.rank = of->ranks[index],
+		.at = row->at + lags_at(c->from.lags, (uint32_t)(row->row - rows), index),
+		.before = before ? before->end + lags_end(c->from.lags,
+							  (uint32_t)(before->row - rows), index)
+				 : -INFINITY};
+}
+
+/* Whether member @other keeps member @own of an op. */
+static bool is_needed(const struct record_op *op, int64_t own, int64_t other)
+{
+	bool is_from_root = op->kind == COLL_BROADCAST || op->kind == COLL_SCATTER;
+
+	if (other < 0 || other == own)
+		return false;
+	return !coll_has_root(op->kind) || (is_from_root ? other : own) == op->root;
+}
+
+static int waited_for_member(struct chains *c, const struct chains_rank *on, uint32_t i,
+			     const struct group *g, struct chains_wait *ret)
+{
+	const struct record_op *op = on->chain.rows[i].op;
+	int64_t own = number_in(g, on->rank);
+	struct coming last = {.at = -INFINITY, .before = -INFINITY}, self = last;
+
+	for (size_t k = 0; k < c->config->n_real; k++) {
+		const struct chains_rank *real = chains_of(c, c->config->real[k]);
+		uint32_t row = real ? same_op(&real->chain, op) : CHAIN_NONE, index;
+		const struct lags_of *of =
+			real ? lags_find(c->from.lags, real->rank, &index) : NULL;
+
+		if (!real)
+			return -ENOMEM;
+		for (index = 0; row != CHAIN_NONE && of && index < of->n; index++) {
+			struct coming x = coming_of(c, &real->chain, row, of, index);
+
+			if (x.rank == on->rank)
+				self = x;
+			else if (is_needed(op, own, number_in(g, x.rank)) &&
+				 start_of(&x) > start_of(&last))
+				last = x;
+		}
+	}
+	if (!(last.at > start_of(&self)) || (isfinite(last.before) && isfinite(self.before) &&
+					     behind(&last) <= fmax(behind(&self), 0) + 1))
+		return 0;
+	*ret = (struct chains_wait){last.rank, start_of(&last)};
+	return 1;
+}
+
+/* Whether number @index of @of came to calls like @op at @at. */
+static bool came_at(const struct chains *c, const struct chain *real, const struct lags_of *of,
+		    uint32_t index, const struct record_op *op, double at)
+{
+	for (uint32_t i = 0; i < real->n; i++) {
+		const struct record_op *own = real->rows[i].op;
+		struct coming x;
+
+		if (!own || own->comm != op->comm || own->kind != op->kind)
+			continue;
+		x = coming_of(c, real, i, of, index);
+		if (fabs(start_of(&x) - at) <= CHAIN_ROUNDED_NS)
+			return true;
+	}
+	return false;
+}
+
+/* The peer that came to its calls at @at. Return: 1: it is found; 0; -ENOMEM. */
+static int find_peer(struct chains *c, const struct chains_rank *on, const struct record_op *op,
+		     const struct group *g, double at, uint32_t *ret_rank)
+{
+	for (uint32_t k = 0; k < op->n_calls; k++) {
+		int64_t peer = (int64_t)membership_world(&g->members, op->calls[k].peer) -
+			       on->template + on->rank;
+		uint32_t index;
+		const struct lags_of *of =
+			number_in(g, peer) < 0 ? NULL
+					       : lags_find(c->from.lags, (uint32_t)peer, &index);
+		const struct chains_rank *real = of ? chains_of(c, of->real_rank) : NULL;
+
+		if (of && !real)
+			return -ENOMEM;
+		if (of && came_at(c, &real->chain, of, index, op, at)) {
+			*ret_rank = (uint32_t)peer;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* The same among all members: calls to all of them have others as peers than those of the template.
+ */
+static int find_member(struct chains *c, const struct record_op *op, const struct group *g,
+		       double at, uint32_t *ret_rank)
+{
+	for (uint32_t k = 0; k < c->from.lags->n_of; k++) {
+		const struct lags_of *of = &c->from.lags->of[k];
+		const struct chains_rank *real = chains_of(c, of->real_rank);
+
+		if (!real)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < of->n; i++)
+			if (number_in(g, of->ranks[i]) >= 0 &&
+			    came_at(c, &real->chain, of, i, op, at)) {
+				*ret_rank = of->ranks[i];
+				return 1;
+			}
+	}
+	return 0;
+}
+
+/* Calls take as long at all ranks once the peer has come. */
+static int waited_for_peer(struct chains *c, const struct chains_rank *on, uint32_t i,
+			   const struct group *g, struct chains_wait *ret)
+{
+	const struct chains_rank *template = chains_of(c, on->template);
+	const struct chain_row *row = &on->chain.rows[i], *of;
+	double at;
+	int r;
+
+	if (!template)
+		return -ENOMEM;
+	of = &template->chain.rows[template->chain.place[row->row - on->chain.graph->rows]];
+	at = row->end - fmax(of->end - of->start - of->op->waited_ns, 0);
+	if (at <= row->start + CHAIN_ROUNDED_NS)
+		return 0;
+	r = find_peer(c, on, row->op, g, at, &ret->rank);
+	if (r == 0)
+		r = find_member(c, row->op, g, at, &ret->rank);
+	if (r > 0)
+		ret->at = at;
+	return r;
+}
+
+int chains_waited(struct chains *c, const struct chains_rank *on, uint32_t i,
+		  struct chains_wait *ret)
+{
+	const struct chain_row *row = &on->chain.rows[i];
+	const struct record_op *op = row->op;
+	struct group g;
+	int r;
+
+	*ret = (struct chains_wait){on->rank, row->start};
+	if (on->rank == on->template) {
+		if (!(op->waited_ns > 0) || op->waited_for == on->rank)
+			return 0;
+		*ret = (struct chains_wait){op->waited_for,
+					    fmin(row->start + op->waited_ns, row->end)};
+		return 1;
+	}
+	if (!find_group(c, op->of, on->rank, &g))
+		return 0;
+	r = op->kind == COLL_SENDRECV ? waited_for_peer(c, on, i, &g, ret)
+				      : waited_for_member(c, on, i, &g, ret);
+	ret->at = fmin(ret->at, row->end);
+	return r;
 }

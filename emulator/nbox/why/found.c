@@ -20,6 +20,16 @@ bool why_group_is_used(const struct why *w, uint32_t group)
 	return false;
 }
 
+double why_slowed_ns(const struct why *w, uint32_t rank)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < w->n_parts; i++)
+		if (w->parts[i].kind == WHY_SLOWED && w->parts[i].own == rank)
+			ns += w->parts[i].ns;
+	return ns;
+}
+
 void why_deinit(struct why *w)
 {
 	for (uint32_t i = 0; i < w->n_groups; i++)

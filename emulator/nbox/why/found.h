@@ -29,6 +29,7 @@ struct why_part {
 	enum why_kind kind;
 	uint32_t stream;    /* COMPUTED, SLOWED */
 	uint32_t own;       /* the rank that the path is at; of ops: that of the run's */
+	uint32_t template;  /* that computes as @own does; a real rank: itself */
 	uint32_t group, op; /* of ops: of struct why; enum coll_kind */
 	uint32_t rank;      /* WAITED: for whom */
 	double ns;
@@ -45,8 +46,9 @@ struct why_late {
 	uint64_t n; /* ops of the run that it came last at */
 };
 
+/* Of a real rank; what others do where its ops take longer is not asked. */
 struct why_slack {
-	uint32_t group, op;
+	uint32_t rank, group, op;
 	double n; /* of its ops, in a mean iteration */
 	/* Each may take so much more before the iteration does, to a thousandth of it. From the
 	 * knee on more than half of what they take more shows, of what shows in the end: before it,
@@ -81,6 +83,8 @@ struct why {
 };
 
 void why_deinit(struct why *w);
+/* What what-ifs add to the computation of @rank on the critical path. */
+double why_slowed_ns(const struct why *w, uint32_t rank);
 /* Its communicators have ops in the iterations: slacks, once they are known. */
 bool why_group_is_used(const struct why *w, uint32_t group);
 /* Of a communicator of a record; w->n_groups: of none. */

@@ -47,6 +47,7 @@ static void take(struct walk *k, struct why_part part, double to, double ns)
 	if (to >= k->at)
 		return;
 	part.own = part.kind < WHY_MODELLED ? k->on->rank : k->w->rank;
+	part.template = part.kind < WHY_MODELLED ? k->on->template : k->w->rank;
 	k->w->has_ranks |= part.own != k->w->rank;
 	of = path_part(k->w, &part);
 	if (!of) {
@@ -57,47 +58,37 @@ static void take(struct walk *k, struct why_part part, double to, double ns)
 	k->at = to;
 }
 
-/* From an op's end to when its last rank came. */
-static void take_op(struct walk *k, const struct chain_row *row)
+/* From an op's end to @came, when the last rank had come. */
+static void take_op(struct walk *k, const struct chain_row *row, double came)
 {
 	const struct record_op *op = row->op;
 	struct why_part part = {.group = why_group_of(k->w, op->comm), .op = op->kind};
-	double took = row->end - row->start, waited = fmin(op->waited_ns, took);
-	double shared = fmin(op->shared_ns, took - waited);
+	double shared = fmin(op->shared_ns, row->end - came);
 
 	part.kind = WHY_INJECTED;
-	take(k, part, row->start, fmin(op->injected_ns, took - waited - shared));
+	take(k, part, came, fmin(op->injected_ns, row->end - came - shared));
 	part.kind = WHY_SHARED;
-	take(k, part, row->start, shared);
+	take(k, part, came, shared);
 	part.kind = WHY_MODELLED;
-	take(k, part, row->start + waited, INFINITY);
+	take(k, part, came, INFINITY);
 }
 
-static void take_waited(struct walk *k, const struct chain_row *row, double to)
+/* From when row @i is reached to where what it waited for last stands. Return: that row. */
+static uint32_t take_wait(struct walk *k, uint32_t i)
 {
-	take(k,
-	     (struct why_part){.kind = WHY_WAITED,
-			       .group = why_group_of(k->w, row->op->comm),
-			       .op = row->op->kind,
-			       .rank = row->op->waited_for},
-	     to, INFINITY);
-}
-
-/* From when row @i is reached, as @t has it, to where what it waited for last stands. Return: that
- * row. */
-static uint32_t take_wait(struct walk *k, uint32_t i, const struct chain_times *t)
-{
-	const struct chain_row *row = &k->on->chain.rows[i];
-	const struct timeline_terms *terms = row->terms;
+	const struct chain *c = &k->on->chain;
+	const struct chain_times *t = &k->on->times;
+	const struct chain_row *row = &c->rows[i];
+	const struct timeline_terms *terms = &row->terms;
 	uint32_t by, stream = row->op ? row->op->stream : row->point->stream;
-	double reached = chain_reached(&k->on->chain, i, t, &by), to;
+	double reached = chain_reached(c, i, t, &by), to;
 	bool is_gap;
 
 	if (by == CHAIN_NONE)
 		return by;
-	is_gap = row->row->host != ROWS_NONE && by == k->on->chain.place[row->row->host] &&
+	is_gap = row->row->host != ROWS_NONE && by == c->place[row->row->host] &&
 		 reached <= t->at[by] + terms->gap_ns;
-	to = chain_is_over(&k->on->chain, i, by) ? t->end[by] : t->at[by];
+	to = chain_is_over(c, i, by) ? t->end[by] : t->at[by];
 	if (!is_gap) {
 		take(k, (struct why_part){.kind = WHY_SLOWED, .stream = stream}, to,
 		     terms->slowed_ns);
@@ -119,42 +110,35 @@ static uint32_t take_queue(const struct walk *k, uint32_t i, bool *ret_is_begun)
 	return *ret_is_begun ? i : row->before;
 }
 
-/* To the call of another real rank that row @i waited for. Return: its row there; CHAIN_NONE: it
- * waited for nobody, or for a virtual rank. */
-static uint32_t go_over(struct walk *k, const struct chain_row *row)
-{
-	const struct chains_rank *there;
-	uint32_t i;
-
-	if (!(row->op->waited_ns > 0) || row->op->waited_for == k->on->rank)
-		return CHAIN_NONE;
-	there = chains_of(k->chains, row->op->waited_for);
-	k->has_no_memory |= !there;
-	i = there ? chains_op(there, row->op, row->start + row->op->waited_ns) : CHAIN_NONE;
-	if (i != CHAIN_NONE)
-		k->on = there;
-	return i;
-}
-
-/* From the end of row @i, an op, to its beginning, or to what was computed before. Return: as
- * take_queue(). */
-static uint32_t take_whole_op(struct walk *k, uint32_t i, bool *ret_is_begun)
+/* From the end of row @i, an op, or where it @is_begun from when the last rank had come, to its
+ * beginning at that rank. Return: as take_queue(). */
+static uint32_t take_whole_op(struct walk *k, uint32_t i, bool is_begun, bool *ret_is_begun)
 {
 	const struct chain_row *row = &k->on->chain.rows[i];
-	const struct chain_times own = {k->on->times.at, k->on->times.end, .without_ops = true};
-	uint32_t by;
-	double computed;
+	const struct chains_rank *there = NULL;
+	struct chains_wait wait;
+	int r = chains_waited(k->chains, k->on, i, &wait);
+	uint32_t at = CHAIN_NONE;
 
-	take_op(k, row);
-	by = go_over(k, row);
-	if (by != CHAIN_NONE)
-		return take_queue(k, by, ret_is_begun);
-	if (chain_computed(&k->on->chain, i, &k->on->times, &computed, &by)) {
-		take_waited(k, row, computed);
-		*ret_is_begun = false;
-		return take_wait(k, i, &own);
+	if (is_begun)
+		k->at = wait.at;
+	else
+		take_op(k, row, wait.at);
+	if (r > 0) {
+		there = chains_of(k->chains, wait.rank);
+		at = there ? chains_op(there, row->op, wait.at) : CHAIN_NONE;
 	}
-	take_waited(k, row, row->start);
+	k->has_no_memory |= r < 0 || (r > 0 && !there);
+	if (at != CHAIN_NONE) {
+		k->on = there;
+		return take_queue(k, at, ret_is_begun);
+	}
+	take(k,
+	     (struct why_part){.kind = WHY_WAITED,
+			       .group = why_group_of(k->w, row->op->comm),
+			       .op = row->op->kind,
+			       .rank = wait.rank},
+	     row->start, INFINITY);
 	return take_queue(k, i, ret_is_begun);
 }
 
@@ -165,25 +149,30 @@ static int by_length(const void *pa, const void *pb)
 	return (a->ns < b->ns) - (a->ns > b->ns);
 }
 
+double path_begin(const struct chain *c, uint32_t row)
+{
+	return fmin(c->rows[row].start + c->rows[row].op->waited_ns, c->rows[row].end);
+}
+
 int path_walk(struct chains *chains, uint32_t to, double from_ns, struct why *w)
 {
 	struct walk k = {.chains = chains,
 			 .on = chains_of(chains, w->rank),
 			 .w = w,
 			 .from = from_ns};
-	bool is_begun = true; /* the walk is at the beginning of row i, not at its end */
-	uint32_t i = to;
+	bool is_begun; /* the walk is at the beginning of row i, not at its end */
+	uint32_t i;
 
 	if (!k.on)
 		return -ENOMEM;
-	k.at = k.on->chain.rows[to].at;
+	i = take_whole_op(&k, to, true, &is_begun);
 	while (i != CHAIN_NONE && k.at > k.from && !k.has_no_memory) {
 		if (!is_begun && k.on->chain.rows[i].op) {
-			i = take_whole_op(&k, i, &is_begun);
+			i = take_whole_op(&k, i, false, &is_begun);
 			continue;
 		}
 		to = i;
-		i = take_wait(&k, to, &k.on->times);
+		i = take_wait(&k, to);
 		is_begun = i != CHAIN_NONE && !chain_is_over(&k.on->chain, to, i);
 	}
 	take(&k, (struct why_part){.kind = WHY_OTHER}, from_ns, INFINITY);

@@ -10,6 +10,7 @@
 #include "schedule/coll.h"
 
 #define LATE_SHOWN 5
+#define PART_SHOWN 5e-4 /* of the iteration */
 
 static const char *group_name(const struct why *w, uint32_t group)
 {
@@ -19,9 +20,12 @@ static const char *group_name(const struct why *w, uint32_t group)
 char *why_part_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
 {
 	const char *of = group_name(w, p->group), *op = coll_kind_name(p->op);
-	char rank[32] = "";
+	char rank[64] = "";
 
-	if (w->has_ranks)
+	if (p->own != p->template && p->kind == WHY_COMPUTED)
+		snprintf(rank, sizeof(rank), " of rank %u, which computes as rank %u", p->own,
+			 p->template);
+	else if (w->has_ranks && p->kind < WHY_MODELLED)
 		snprintf(rank, sizeof(rank), " of rank %u", p->own);
 	switch (p->kind) {
 	case WHY_COMPUTED:
@@ -68,12 +72,26 @@ static int by_length(const void *pa, const void *pb)
 	return (a->ns < b->ns) - (a->ns > b->ns);
 }
 
+static void slowed_text(const struct why *w, uint32_t rank, char *buf, size_t size)
+{
+	bool is_one = true;
+
+	for (uint32_t i = 0; i < w->n_parts; i++)
+		is_one = is_one && (w->parts[i].kind != WHY_SLOWED || w->parts[i].own == rank);
+	if (is_one)
+		snprintf(buf, size, "what what-ifs add to that of rank %u", rank);
+	else
+		snprintf(buf, size, "what what-ifs add to that");
+}
+
 static void clause_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
 {
 	switch (p->kind) {
 	case WHY_COMPUTED:
-	case WHY_SLOWED:
 		snprintf(buf, size, "computation");
+		break;
+	case WHY_SLOWED:
+		slowed_text(w, p->own, buf, size);
 		break;
 	case WHY_WAITED:
 		snprintf(buf, size, "waits of ops of %s for rank %u", group_name(w, p->group),
@@ -214,16 +232,24 @@ static const char *label(const char *text, uint32_t i)
 static void print_parts(const struct why *w, FILE *to)
 {
 	char text[256];
+	uint32_t n = 0;
+	double rest_ns = 0;
 
 	fprintf(to, "   %-14s rank %u, the median of %llu: %.3f ms\n",
 		w->has_steps ? "iteration" : "run", w->rank, (unsigned long long)w->n_timed,
 		w->iteration_ns / 1e6);
 	if (!w->has_steps)
 		fprintf(to, "   %-14s %s\n", "no iterations", w->steps_how);
-	for (uint32_t i = 0; i < w->n_parts; i++)
-		fprintf(to, "   %-14s %9.3f ms %5.1f %%  %s\n", label("critical path", i),
-			w->parts[i].ns / 1e6, w->parts[i].ns / w->iteration_ns * 100,
-			why_part_text(w, &w->parts[i], text, sizeof(text)));
+	for (; n < w->n_parts && w->parts[n].ns >= PART_SHOWN * w->iteration_ns; n++)
+		fprintf(to, "   %-14s %9.3f ms %5.1f %%  %s\n", label("critical path", n),
+			w->parts[n].ns / 1e6, w->parts[n].ns / w->iteration_ns * 100,
+			why_part_text(w, &w->parts[n], text, sizeof(text)));
+	for (uint32_t i = n; i < w->n_parts; i++)
+		rest_ns += w->parts[i].ns;
+	if (n < w->n_parts)
+		fprintf(to, "   %-14s %9.3f ms %5.1f %%  %u smaller part%s\n",
+			label("critical path", n), rest_ns / 1e6, rest_ns / w->iteration_ns * 100,
+			w->n_parts - n, w->n_parts - n == 1 ? "" : "s");
 	for (uint32_t i = 0; i < w->n_exposed; i++)
 		fprintf(to, "   %-14s %9.3f ms  computation waited for ops of %s\n",
 			label("exposed", i), w->exposed[i].ns / 1e6,
@@ -243,21 +269,56 @@ static void print_late(const struct why *w, FILE *to)
 		fprintf(to, "   %-14s and %u other ranks\n", "", w->n_late - LATE_SHOWN);
 }
 
-static void print_slacks(const struct why *w, FILE *to)
+/* The least and the most of those of the group and kind of @first. */
+static void find_least(const struct why *w, const struct why_slack *first,
+		       const struct why_slack **ret_least, const struct why_slack **ret_most)
 {
+	*ret_least = *ret_most = first;
 	for (uint32_t i = 0; i < w->n_slacks; i++) {
 		const struct why_slack *s = &w->slacks[i];
-		const char *op = coll_kind_name(s->op), *of = group_name(w, s->group);
 
-		fprintf(to, "   %-14s ", label("slack", i));
+		if (s->group != first->group || s->op != first->op)
+			continue;
+		*ret_least = s->ns < (*ret_least)->ns ? s : *ret_least;
+		*ret_most = s->ns > (*ret_most)->ns ? s : *ret_most;
+	}
+}
+
+static bool is_first(const struct why *w, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (w->slacks[k].group == w->slacks[i].group && w->slacks[k].op == w->slacks[i].op)
+			return false;
+	return true;
+}
+
+static void print_slacks(const struct why *w, FILE *to)
+{
+	const char *name = "slack";
+
+	for (uint32_t i = 0; i < w->n_slacks; i++) {
+		const char *op = coll_kind_name(w->slacks[i].op),
+			   *of = group_name(w, w->slacks[i].group);
+		const struct why_slack *s, *most;
+
+		if (!is_first(w, i))
+			continue;
+		find_least(w, &w->slacks[i], &s, &most);
+		fprintf(to, "   %-14s ", name);
+		name = "";
 		if (isinf(s->ns))
 			fprintf(to, "    any ms  more may each %s of %s take: nothing waits for it",
 				op, of);
 		else
-			fprintf(to, "%9.3f ms  more may each of %.3g %s of %s take at no cost",
-				s->ns / 1e6, s->n, op, of);
+			fprintf(to,
+				"%9.3f ms  more may each of rank %u's %.3g %s of %s take at no cost",
+				s->ns / 1e6, s->rank, s->n, op, of);
 		if (!isinf(s->knee_ns))
 			fprintf(to, "; from %.3f on, the knee, most of it shows", s->knee_ns / 1e6);
+		if (isinf(most->ns) && !isinf(s->ns))
+			fprintf(to, "; rank %u's: any", most->rank);
+		else if (most->ns > s->ns + w->median_ns / 1000)
+			fprintf(to, "; rank %u's: %.3f", most->rank, most->ns / 1e6);
 		fputc('\n', to);
 	}
 }
@@ -312,7 +373,8 @@ static json_t *parts_json(const struct why *w)
 		if (p->kind == WHY_COMPUTED || p->kind == WHY_SLOWED)
 			json_object_set_new(o, "stream", json_integer(p->stream));
 		if (p->kind < WHY_MODELLED)
-			json_object_set_new(o, "of_rank", json_integer(p->own));
+			json_object_update_new(o, json_pack("{s:i, s:i}", "of_rank", (int)p->own,
+							    "as_rank", (int)p->template));
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -349,14 +411,13 @@ static json_t *slacks_json(const struct why *w)
 	for (uint32_t i = 0; i < w->n_slacks; i++) {
 		const struct why_slack *s = &w->slacks[i];
 
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:f, s:o, s:o}", "communicator",
-						group_name(w, s->group), "op",
-						coll_kind_name(s->op), "an_iteration", s->n, "ms",
-						isinf(s->ns) ? json_null() : json_real(s->ns / 1e6),
-						"knee_ms",
-						isinf(s->knee_ns) ? json_null()
-								  : json_real(s->knee_ns / 1e6)));
+		json_array_append_new(
+			list,
+			json_pack("{s:i, s:s, s:s, s:f, s:o, s:o}", "rank", (int)s->rank,
+				  "communicator", group_name(w, s->group), "op",
+				  coll_kind_name(s->op), "an_iteration", s->n, "ms",
+				  isinf(s->ns) ? json_null() : json_real(s->ns / 1e6), "knee_ms",
+				  isinf(s->knee_ns) ? json_null() : json_real(s->knee_ns / 1e6)));
 	}
 	return list;
 }

@@ -33,8 +33,9 @@ static int by_value(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-double slack_iteration(const struct chain *c, const struct why *w, const struct why_slack *s,
-		       const struct slack_step *steps, uint64_t n, double ns)
+/* The median of @n iterations of @c if each op of @s took @ns more. NAN: no memory. */
+static double iteration(const struct chain *c, const struct why *w, const struct why_slack *s,
+			const struct slack_step *steps, uint64_t n, double ns)
 {
 	CLEANUP(chain_times_deinit) struct chain_times t = {0};
 	CLEANUP(chain_times_deinit) struct chain_times was = {0};
@@ -61,7 +62,7 @@ struct curve {
 
 static double added(const struct curve *v, const struct why_slack *s, double ns)
 {
-	return slack_iteration(v->c, v->w, s, v->steps, v->n, ns) - v->base;
+	return iteration(v->c, v->w, s, v->steps, v->n, ns) - v->base;
 }
 
 /* The most that adds nothing. @high: adds something. */
@@ -97,28 +98,37 @@ static double knee_ns(const struct curve *v, const struct why_slack *s, double h
 	return (low + high) / 2;
 }
 
-int slack_find(const struct chain *c, const struct slack_step *steps, uint64_t n, struct why *w)
+int slack_find(const struct chains_rank *on, const struct slack_step *steps, uint64_t n,
+	       struct why *w)
 {
+	const struct chain *c = &on->chain;
+	uint32_t n_kinds = w->n_groups * COLL_KINDS;
 	struct curve v = {c, w, steps, n,
-			  slack_iteration(c, w, &(struct why_slack){.group = 0}, steps, n, 0)};
-	CLEANUP(freep)
-	double *count = calloc((size_t)(w->n_groups + 1) * COLL_KINDS, sizeof(*count));
+			  iteration(c, w, &(struct why_slack){.group = 0}, steps, n, 0)};
+	CLEANUP(freep) double *count = calloc((size_t)n_kinds + 1, sizeof(*count));
+	struct why_slack *more =
+		reallocarray(w->slacks, (size_t)w->n_slacks + n_kinds + 1, sizeof(*more));
 
-	w->slacks = calloc((size_t)(w->n_groups + 1) * COLL_KINDS, sizeof(*w->slacks));
-	if (!count || !w->slacks)
+	if (more)
+		w->slacks = more;
+	if (!count || !more)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < n; i++)
 		for (uint32_t k = steps[i].from; k < steps[i].to; k++)
 			if (c->rows[k].op)
 				count[why_group_of(w, c->rows[k].op->comm) * COLL_KINDS +
 				      c->rows[k].op->kind] += 1 / (double)n;
-	for (uint32_t i = 0; i < w->n_groups * COLL_KINDS; i++) {
-		struct why_slack s = {.group = i / COLL_KINDS, .op = i % COLL_KINDS, .n = count[i]};
+	for (uint32_t i = 0; i < n_kinds; i++) {
+		struct why_slack s = {.rank = on->rank,
+				      .group = i / COLL_KINDS,
+				      .op = i % COLL_KINDS,
+				      .n = count[i]};
 		double high = 2 * v.base;
-		bool is_waited = added(&v, &s, high) > v.base * (NEARLY - 1);
+		bool is_waited;
 
 		if (count[i] == 0)
 			continue;
+		is_waited = added(&v, &s, high) > v.base * (NEARLY - 1);
 		s.ns = is_waited ? free_ns(&v, &s, high) : INFINITY;
 		s.knee_ns = is_waited ? knee_ns(&v, &s, high) : INFINITY;
 		w->slacks[w->n_slacks++] = s;

@@ -185,6 +185,24 @@ static int play_all_comms(struct played *p)
 	return 0;
 }
 
+/* The rank whose computation what-ifs have made longest on the critical path; else whom ranks
+ * waited for most; -1: there is none. */
+static int64_t slowest(const struct why *w)
+{
+	int64_t rank = w->n_late ? (int64_t)w->late[0].rank : -1;
+	double most = 0;
+
+	for (uint32_t i = 0; i < w->n_parts; i++) {
+		double ns = why_slowed_ns(w, w->parts[i].own);
+
+		if (ns > most) {
+			most = ns;
+			rank = w->parts[i].own;
+		}
+	}
+	return rank;
+}
+
 int won_find(const struct recorded *r, const struct why_config *from, const struct config *c,
 	     const struct record *rec, const struct won_step *steps, uint64_t n, struct why *w,
 	     struct err *err)
@@ -200,10 +218,10 @@ int won_find(const struct recorded *r, const struct why_config *from, const stru
 	play_comms(&p);
 	if (w->n_exposed > 1) /* groups */
 		e = play_all_comms(&p);
-	if (w->n_late && n_what_ifs) {
+	if (n_what_ifs && slowest(w) >= 0) {
 		snprintf(next_text(w), sizeof(w->won->text),
-			 "rank %u computes as long as its template", w->late[0].rank);
-		play_ideal(&p, &(struct ideal){.rank = w->late[0].rank});
+			 "rank %u computes as long as its template", (uint32_t)slowest(w));
+		play_ideal(&p, &(struct ideal){.rank = slowest(w)});
 	}
 	if (shared_ns(rec) > LITTLE_NS && !c->n_link_changes) {
 		snprintf(next_text(w), sizeof(w->won->text), "ops share no links");

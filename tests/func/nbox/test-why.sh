@@ -19,14 +19,17 @@ nbox = sys.argv[1]
 def ask(*words):
     return json.loads(subprocess.run([nbox, *words, "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
 def why(*words): return ask("why", *words)
+def of(w, kind): return sum(p["ms"] for p in w["path"] if p["kind"] == kind)
 def near(a, b, share): assert abs(a - b) <= share * abs(b), f"{a} and {b}: further apart than {share:.3g} of it"
 exec(open("holds.py").read())' "$NBOX"
 }
 
 exits 0 "a run" run ddp "$jobs/ddp.job" 5 --nodes 4
 exits 0 "a run of two axes" run tp-dp "$jobs/tp-dp.job" 5 --nodes 4 --layout tp=2,dp=2
-exits 0 "a run of two real stages" run pipeline "$jobs/pipeline.job" 5 --nodes 4 --real 0,1
+exits 0 "a run of two real stages" run pipeline "$jobs/pipeline.job" 4 --nodes 4 --layout dp=2,pp=2 --real 0,2
 exits 0 "a run of two real ranks of one axis" run both "$jobs/ddp.job" 5 --nodes 4 --real 0,1
+exits 0 "a run of sharded parameters" run fsdp "$jobs/fsdp.job" 4 --nodes 4
+exits 0 "a run of experts" run moe "$jobs/moe.job" 4 --nodes 4
 exits 0 "why, as text" "$NBOX" why ddp
 says "are computation" "with a headline"
 
@@ -36,13 +39,41 @@ for words in ["ddp"], ["tp-dp"], ["pipeline"], ["ddp", "--what-if", "add:op=allr
     near(sum(p["ms"] for p in w["path"]), w["iteration_ms"], 1e-9)
     assert w["has_iterations"] and not [p for p in w["path"] if p["kind"] == "other"], words
 P
-holds "a straggler is named, and what it costs" <<'P'
-plain, slow = why("ddp", "--nodes", "128"), why("ddp", "--nodes", "128", "--what-if", "slow:rank=17,compute=1.3")
-assert [x["rank"] for x in slow["waited_for"]] == [17] and not plain["waited_for"]
-assert all(p["rank"] == 17 for p in slow["path"] if p["kind"] == "waiting")
-won = {x["if"]: x["ms"] for x in slow["retimed"]}
-near(won["rank 17 computes as long as its template"], won["the what-if slow:rank=17,compute=1.3 is left out"], 1e-9)
-assert won["rank 17 computes as long as its template"] < slow["median_ms"]
+cat >kinds.py <<'P'
+kinds = {"ddp": ["--nodes", "64"], "fsdp": ["--nodes", "64"], "tp-dp": ["--nodes", "64", "--layout", "tp=2,dp=32"],
+         "pipeline": ["--nodes", "32", "--layout", "dp=16,pp=2"], "moe": ["--nodes", "64", "--counts", "alltoall=total"]}
+P
+holds "in five kinds of jobs the path goes on at a virtual straggler: what it computes as another rank, and what slows it" <<'P'
+exec(open("kinds.py").read())
+for job, words in kinds.items():
+    w = why(job, *words, "--what-if", "slow:rank=17,compute=3")
+    own = [p for p in w["path"] if p.get("of_rank") == 17]
+    copied, slowed = (sum(p["ms"] for p in own if p["kind"] == kind) for kind in ("computation", "what-ifs on computation"))
+    assert all(p["as_rank"] != 17 for p in own) and not of(w, "waiting") and not of(w, "other"), (job, w["path"])
+    assert 1.5 * copied < slowed < 2.5 * copied and slowed > 0.5 * w["iteration_ms"], (job, w["path"])  # the first one is cut off
+    assert w["headline"].count("rank 17") == 2, (job, w)
+    near(sum(p["ms"] for p in w["path"]), w["iteration_ms"], 1e-9)
+P
+holds "without a what-if an iteration takes as long as nbox retime says; the path under jitter has no gap" <<'P'
+exec(open("kinds.py").read())
+for job, words in kinds.items():
+    w = why(job, *words, "--what-if", "jitter:on=compute,stddev=10%")
+    out, = (x for x in w["retimed"] if x["if"].endswith("is left out"))
+    steps = ask("retime", job, *words)["steps"]
+    if steps["timed"] == w["iterations"]:  # else jitter made warm-up of another one
+        near(out["ms"], steps["ms"]["p50"], 1e-9)
+    near(sum(p["ms"] for p in w["path"]), w["iteration_ms"], 1e-9)
+    assert not of(w, "waiting") and not of(w, "other") and of(w, "what-ifs on computation") > 0, (job, w["path"])
+P
+holds "a straggler that a virtual rank waits for is named: what is won without it" <<'P'
+w = why("tp-dp", "--nodes", "64", "--layout", "tp=2,dp=32", "--what-if", "slow:rank=17,compute=3")
+assert [x["rank"] for x in w["waited_for"]][0] == 16, w["waited_for"]
+won = {x["if"]: x["ms"] for x in w["retimed"]}
+near(won["rank 17 computes as long as its template"], won["the what-if slow:rank=17,compute=3 is left out"], 1e-9)
+assert won["rank 17 computes as long as its template"] < 0.6 * w["median_ms"]
+P
+holds "each real rank has its slack" <<'P'
+assert {s["rank"] for s in why("pipeline")["slack"]} == {0, 2} and {s["rank"] for s in why("ddp")["slack"]} == {0}
 P
 holds "a straggler that copies another real rank is named" <<'P'
 w = why("both", "--what-if", "slow:rank=3,compute=2")

@@ -275,11 +275,38 @@ static void straggler_is_named(void **state)
 	NEAR(w.iteration_ns / MS, 1.3 * 24 + 1);
 	assert_int_equal(w.n_late, 1);
 	assert_int_equal(w.late[0].rank, 17);
-	NEAR(part_ms(&w, WHY_WAITED), 0.3 * 24);
+	NEAR(part_ms(&w, WHY_WAITED), 0);
 	NEAR(part_ms(&w, WHY_COMPUTED), 24);
+	NEAR(part_ms(&w, WHY_SLOWED), 0.3 * 24);
+	NEAR(part_ms(&w, WHY_MODELLED), 1);
+	for (uint32_t i = 0; i < w.n_parts; i++)
+		if (w.parts[i].kind < WHY_MODELLED)
+			assert_true(w.parts[i].own == 17 && w.parts[i].template == 0);
 	NEAR(won_ms(&w, "rank 17 computes as long as its template"), 25);
 	NEAR(won_ms(&w, "the what-if slow:rank=17,compute=1.3 is left out"), 25);
 	NEAR(won_ms(&w, "ops of world take no time"), 1.3 * 24);
+}
+
+/* Without a what-if the path is no shorter than by what the what-if has on it. */
+static void won_is_no_more_than_the_path_has(void **state)
+{
+	static const char *const what_ifs[] = {"jitter:on=compute,stddev=20%",
+					       "slow:rank=17,compute=1.3", "slow:rank=0,compute=2",
+					       "add:op=allreduce,delay=3ms", "jitter:stddev=50%"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(what_ifs); i++) {
+		CLEANUP(why_deinit) struct why w = {.n_parts = 0};
+		char text[128];
+
+		look(&w, &ddp, what_ifs[i]);
+		snprintf(text, sizeof(text), "the what-if %s is left out", what_ifs[i]);
+		NEAR(won_ms(&w, text), 25);
+		NEAR(part_ms(&w, WHY_WAITED) + part_ms(&w, WHY_OTHER) + part_ms(&w, WHY_HOST), 0);
+		assert_true(w.iteration_ns / MS - part_ms(&w, WHY_SLOWED) -
+				    part_ms(&w, WHY_INJECTED) <
+			    25 + 1e-4);
+	}
 }
 
 static void slow_real_rank_is_slowed(void **state)
@@ -378,6 +405,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(path_has_computation_and_the_last_op),
 		cmocka_unit_test(injected_delays_are_told_apart),
 		cmocka_unit_test(straggler_is_named),
+		cmocka_unit_test(won_is_no_more_than_the_path_has),
 		cmocka_unit_test(slow_real_rank_is_slowed),
 		cmocka_unit_test(hidden_ops_have_slack),
 		cmocka_unit_test(ops_that_show_have_a_knee),
