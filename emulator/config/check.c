@@ -170,6 +170,9 @@ static int check_layouts(struct config *c, struct err *err)
 			return value_refuse(c, CONFIG_LAYOUT, i, err, "%s%s",
 					    value_name(c, CONFIG_LAYOUT, name, sizeof(name)),
 					    why.text);
+		if (value_is_again(v, i))
+			return value_refuse(c, CONFIG_LAYOUT, i, err, "%s is given twice",
+					    v->items[i].text);
 		c->n_layouts++;
 	}
 	return 0;
@@ -414,6 +417,11 @@ static int check_model(struct config *c, struct err *err)
 			break;
 		if (!text[0])
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "an empty what-if");
+		if (value_is_again(v, i))
+			return value_refuse(
+				c, CONFIG_WHAT_IF, i, err,
+				"'%.200s' is given twice: make it once as large, or leave one out",
+				text);
 		if (is_failure)
 			r = failure_parse(text, &c->topology, &c->failures[c->n_failures], &why);
 		else if (is_link)

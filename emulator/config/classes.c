@@ -11,23 +11,24 @@
 
 #define NAMES_MAX (8 * LAYOUT_AXES_MAX)
 
-/* The bits of the axes @text of @l; 0: it does not have them all. */
+/* The bits of the axes @text of @l; 0: it does not have them all, or not once each. */
 static uint32_t find_axes(const char *text, const struct layout *l)
 {
 	uint32_t axes = 0;
 
-	for (size_t n; *text; text += n + (text[n] == '+')) {
+	for (size_t n;; text += n + 1) {
 		uint32_t k = 0;
 
 		n = strcspn(text, "+");
 		while (k < l->n_axes &&
 		       (strlen(l->axis[k].name) != n || memcmp(l->axis[k].name, text, n) != 0))
 			k++;
-		if (k == l->n_axes)
+		if (k == l->n_axes || axes >> k & 1)
 			return 0;
 		axes |= 1u << k;
+		if (!text[n])
+			return axes;
 	}
-	return axes;
 }
 
 static int refuse(const char *text, const struct layout *layouts, size_t n_layouts, struct err *err)

@@ -13,6 +13,14 @@ void value_clear(struct config_value *v)
 	*v = (struct config_value){0};
 }
 
+bool value_is_again(const struct config_value *v, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(v->items[k].text, v->items[i].text) == 0)
+			return true;
+	return false;
+}
+
 int value_add(struct config_value *v, enum config_source source, const char *text, unsigned line,
 	      unsigned column)
 {

@@ -31,7 +31,8 @@ static bool is_name(const char *text)
 	return true;
 }
 
-/* Copies the next word of *text up to @end and moves *text behind it. Return: false: too long. */
+/* Copies the next word of *text up to @end and moves *text behind it, from the last one to NULL.
+ * Return: false: too long. */
 static bool take_word(const char **text, char end, char *ret, size_t size)
 {
 	size_t n = strcspn(*text, (char[]){end, '\0'});
@@ -40,7 +41,7 @@ static bool take_word(const char **text, char end, char *ret, size_t size)
 		return false;
 	memcpy(ret, *text, n);
 	ret[n] = '\0';
-	*text += n + ((*text)[n] != '\0');
+	*text = (*text)[n] ? *text + n + 1 : NULL;
 	return true;
 }
 
@@ -70,7 +71,7 @@ static int reorder(struct layout *l, const char *order, struct err *err)
 			return err_set(err, EINVAL, "order=%.64s names axis '%s' twice", order,
 				       word);
 		sorted.axis[sorted.n_axes++] = *a;
-	} while (*left);
+	} while (left);
 	for (uint32_t i = 0; i < l->n_axes; i++)
 		if (!axis_find(&sorted, names[i]))
 			return err_set(err, EINVAL, "order=%.64s lacks axis '%s'", order, names[i]);
@@ -139,7 +140,7 @@ static int parse(const char *text, uint32_t world, struct layout *ret, struct er
 		if (product > WIRE_WORLD_MAX)
 			return err_set(err, EINVAL, "the axes make more than %u ranks",
 				       WIRE_WORLD_MAX);
-	} while (*left);
+	} while (left);
 	if (l.n_axes == 0)
 		return err_set(err, EINVAL, "there is no axis; write for example tp=8,pp=4,dp=16");
 	if (order[0] && (r = reorder(&l, order, err)) < 0)

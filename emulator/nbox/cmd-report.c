@@ -129,8 +129,6 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 			return err_set(err, EINVAL, "more than %d runs", RUNS_MAX);
 		if (r == 0 && w.id == FLAG_HELP)
 			return usage(stdout, 1);
-		if (r == 0 && w.id == FLAG_JSON && a->json)
-			return err_set(err, EINVAL, "--json is given a second time");
 		if (r == OPTION_NONE)
 			a->words[a->n++] = argv[i++];
 		else if (w.id == FLAG_EXPECT)

@@ -34,7 +34,8 @@ static int usage(FILE *to, int code)
 
 struct args {
 	struct sweep_command c;
-	const char *on, *beside;
+	const char *on, *beside_dir;
+	struct beside beside;
 	uint64_t point; /* UINT64_MAX: all */
 };
 
@@ -50,7 +51,7 @@ static int take(void *ctx, const struct option_word *w, struct err *err)
 			       : err_set(err, EINVAL, "--on '%s': slurm or commands", a->on);
 	}
 	if (w->id == FLAG_SWEEP_BESIDE) {
-		a->beside = w->value;
+		a->beside_dir = w->value;
 		return 0;
 	}
 	if (w->id == FLAG_SWEEP_POINT)
@@ -79,9 +80,8 @@ static int show(const struct args *a, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (a->beside)
-		r = sweep_results_beside(&results, a->beside, err);
-	r = r == 0 ? sweep_write(&results, err) : r;
+	results.beside = a->beside;
+	r = sweep_write(&results, err);
 	r = r == 0 ? sweep_draw(&results, err) : r;
 	if (r == 0 && (!c->json || strcmp(c->json, "-") != 0))
 		sweep_print(&results, stdout);
@@ -126,6 +126,8 @@ int cmd_sweep(int argc, char **argv)
 		r = check(&a, &err);
 	if (r == 0)
 		r = sweep_command_load(&a.c, &err);
+	if (r == 0 && a.beside_dir)
+		r = beside_read(a.beside_dir, &a.c.sweep.grid, &a.beside, &err);
 	if (r == 0) {
 		exit_code = 1;
 		r = sweep_command_prepare(&a.c, a.point == UINT64_MAX, argc, argv, &err);
@@ -137,6 +139,7 @@ int cmd_sweep(int argc, char **argv)
 	}
 	if (r < 0)
 		fprintf(stderr, "nbox sweep: %s\n", err.text[0] ? err.text : strerror(-r));
+	beside_deinit(&a.beside);
 	sweep_command_deinit(&a.c);
 	return exit_code;
 }

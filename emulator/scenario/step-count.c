@@ -10,6 +10,8 @@
 #include "base/suggest.h"
 #include "base/units.h"
 
+#define STEP_KEYS 5
+
 struct step_count {
 	struct step_rule rule;
 	double *began; /* owned; by step */
@@ -20,7 +22,7 @@ struct step_count {
 
 static int take_key(struct step_rule *rule, const char *key, const char *value, struct err *err)
 {
-	static const char *const keys[] = {"ops", "op", "bytes", "communicator", "skip"};
+	static const char *const keys[STEP_KEYS] = {"ops", "op", "bytes", "communicator", "skip"};
 	uint64_t *count = !strcmp(key, "ops")    ? &rule->n_ops
 			  : !strcmp(key, "skip") ? &rule->skip
 						 : NULL;
@@ -32,7 +34,7 @@ static int take_key(struct step_rule *rule, const char *key, const char *value, 
 		return count ? err_prefix(err, r, "%s", key) : r;
 	if (r == 0)
 		return 0;
-	near = suggest(key, keys, sizeof(keys) / sizeof(keys[0]));
+	near = suggest(key, keys, STEP_KEYS);
 	return err_set(err, EINVAL, "unknown key '%.64s'%s%s%s", key,
 		       near ? "; did you mean '" : "; there are ops, op, bytes, communicator, skip",
 		       near ? near : "", near ? "'?" : "");
@@ -42,6 +44,8 @@ int step_rule_parse(const char *text, struct step_rule *ret, struct err *err)
 {
 	struct step_rule rule = {.n_ops = 0};
 	char copy[256], *rest = copy, *pair;
+	const char *seen[STEP_KEYS + 1];
+	size_t n = 0;
 	int r = 0;
 
 	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
@@ -52,6 +56,10 @@ int step_rule_parse(const char *text, struct step_rule *ret, struct err *err)
 		if (!value || value == pair || !value[1])
 			return err_set(err, EINVAL, "'%.64s' is no key=value, such as ops=5", pair);
 		*value++ = '\0';
+		for (size_t i = 0; i < n; i++)
+			if (strcmp(seen[i], pair) == 0)
+				return err_set(err, EINVAL, "'%.64s' is given twice", pair);
+		seen[n++] = pair; /* one of the keys, else it is the last */
 		r = take_key(&rule, pair, value, err);
 	}
 	if (r == 0 && !rule.n_ops)

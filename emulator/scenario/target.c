@@ -14,17 +14,21 @@ static int take_kinds(struct target *t, const char *value, struct err *err)
 {
 	const char *names[COLL_KINDS], *near;
 
-	for (size_t n; *value; value += n + (value[n] == '+')) {
+	if (!strcmp(value, "all"))
+		return 0;
+	for (size_t n;; value += n + 1) {
 		char name[64];
 		int kind;
 
 		n = strcspn(value, "+");
 		snprintf(name, sizeof(name), "%.*s", (int)n, value);
-		if (!strcmp(name, "all"))
-			continue;
 		kind = coll_kind_parse(name);
+		if (kind >= 0 && t->kinds >> kind & 1)
+			return err_set(err, EINVAL, "op: '%s' is there twice", name);
 		if (kind >= 0) {
 			t->kinds |= 1u << kind;
+			if (!value[n])
+				return 0;
 			continue;
 		}
 		for (uint32_t i = 0; i < COLL_KINDS; i++)
@@ -34,7 +38,6 @@ static int take_kinds(struct target *t, const char *value, struct err *err)
 			       near ? "; did you mean '" : "; there are allreduce, allgather, ...",
 			       near ? near : "", near ? "'?" : "");
 	}
-	return 0;
 }
 
 /* "1MiB-64MiB", "1MiB-", "4KiB". */

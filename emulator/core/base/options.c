@@ -87,7 +87,8 @@ int option_unknown(enum command command, const char *word, struct err *err)
 
 bool option_is_list(enum option_id id)
 {
-	return options[id].kind == KIND_LIST || options[id].kind == KIND_MAP;
+	return options[id].kind == KIND_LIST || options[id].kind == KIND_MAP || id == FLAG_EXPECT ||
+	       id == FLAG_COUNTS || id == FLAG_SWEEP_LIST;
 }
 
 /* The option that begins @word; its value where that is in the same word. */
@@ -111,6 +112,18 @@ static const struct option *find(enum command command, const char *word, const c
 	return NULL;
 }
 
+/* The value of a flag among the words before the one at @index; NULL: it is not there. */
+static const char *given_before(enum command command, char *const argv[], int index,
+				const struct option *o)
+{
+	const char *value = NULL;
+
+	for (int i = 0; i < index; i++)
+		if (argv[i][0] == '-' && find(command, argv[i], &value) == o)
+			return value ? value : argv[i + 1];
+	return NULL;
+}
+
 /* @next: the word behind it, which is an option; NULL: there is none. */
 static int no_value(enum command command, const struct option *o, const char *name,
 		    const char *next, struct err *err)
@@ -131,6 +144,7 @@ int option_take(enum command command, int argc, char *const argv[], int *index,
 {
 	const char *word = argv[*index], *next = *index + 1 < argc ? argv[*index + 1] : NULL;
 	struct option_word w = {.value = NULL};
+	const char *before;
 	const struct option *o;
 	int n = 1;
 
@@ -152,8 +166,14 @@ int option_take(enum command command, int argc, char *const argv[], int *index,
 		w.value = next;
 		n = 2;
 	}
-	if (o->arg && !w.value[0] && o->kind == KIND_FLAG)
+	if (o->arg && !w.value[0] && (o->kind == KIND_FLAG || w.id == CONFIG_OUT))
 		return no_value(command, o, w.name, NULL, err);
+	before = o->arg && o->kind == KIND_FLAG && !option_is_list(w.id)
+			 ? given_before(command, argv, *index, o)
+			 : NULL;
+	if (before)
+		return err_set(err, EINVAL, "%s %s: given a second time, after %s", w.name, w.value,
+			       before);
 	*index += n;
 	*ret = w;
 	return 0;

@@ -43,9 +43,6 @@ static int take_flag(struct modelled *m, const struct option_word *w, struct err
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		if (flags[i].id != w->id)
 			continue;
-		if (*flags[i].text)
-			return err_set(err, EINVAL, "%s %s: %s is given a second time", w->name,
-				       w->value, w->name);
 		*flags[i].text = w->value;
 		return 0;
 	}

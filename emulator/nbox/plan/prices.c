@@ -59,6 +59,10 @@ static int read_nodes(struct yaml *y, struct prices *p)
 		r = yaml_scalar(y, "a kind of node", &text);
 		if (r == 0 && strlen(text) >= sizeof(key))
 			return yaml_refuse(y, y->event.start_mark, "this is too long");
+		for (size_t i = 0; r == 0 && i < p->n; i++)
+			if (strcmp(p->list[i].key, text) == 0)
+				return yaml_refuse(y, y->event.start_mark,
+						   "key '%s' is here a second time", text);
 		if (r == 0)
 			snprintf(key, sizeof(key), "%s", text);
 		r = r == 0 ? yaml_next(y) : r;
@@ -84,6 +88,9 @@ static int read_keys(struct yaml *y, struct prices *p)
 		} else if (strcmp(text, "currency") == 0) {
 			r = yaml_next(y);
 			r = r == 0 ? yaml_scalar(y, "currency", &text) : r;
+			if (r == 0 && !text[0])
+				return yaml_refuse(y, y->event.start_mark,
+						   "the currency has no name");
 			if (r == 0)
 				snprintf(p->currency, sizeof(p->currency), "%s", text);
 		} else {

@@ -50,9 +50,6 @@ int run_take(struct run *run, const struct option_word *w, struct err *err)
 		*flags[i].is_given = true;
 		return 0;
 	}
-	if (*flags[i].text)
-		return err_set(err, EINVAL, "%s %s: %s is given a second time", w->name, w->value,
-			       w->name);
 	*flags[i].text = w->value;
 	return w->id == FLAG_PROCS ? take_procs(run, w->value, err) : 0;
 }

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/plain.h"
 #include "nbox/report/json-file.h"
+#include "nbox/sweep/curve.h"
 
 static const char *text_of(json_t *o, const char *key)
 {
@@ -43,19 +44,27 @@ static int take_point(const char *dir, json_t *o, const char *axis, const char *
 	return 0;
 }
 
-int beside_read(const char *dir, const struct sweep *s, size_t axis, const char *unit,
-		struct beside *ret, struct err *err)
+int beside_read(const char *dir, const struct grid *g, struct beside *ret, struct err *err)
 {
 	CLEANUP(beside_deinit) struct beside b = {.name = ""};
 	char path[PATH_MAX + 32];
+	const char *unit = "";
+	size_t i, axis = curve_axis(g, &unit);
 	json_t *points, *o;
-	size_t i;
 	int r;
 
+	if (axis == CURVE_NO_AXIS)
+		return err_set(err, EINVAL,
+			       "--beside %.300s: this sweep has no axis of numbers to draw over",
+			       dir);
 	snprintf(path, sizeof(path), "%.*s/sweep.json", PATH_MAX, dir);
 	r = json_file_read(path, &b.all, err);
 	if (r < 0)
-		return r;
+		return r == -ENOENT
+			       ? err_set(err, ENOENT,
+					 "--beside %.300s: no nbox sweep has its results there",
+					 dir)
+			       : r;
 	snprintf(b.name, sizeof(b.name), "%.60s",
 		 json_is_true(json_object_get(b.all, "live")) ? "live" : last_part(dir));
 	plain_text(b.name);
@@ -67,14 +76,20 @@ int beside_read(const char *dir, const struct sweep *s, size_t axis, const char 
 	{
 		struct beside_point *to = &b.list[b.n++];
 
-		r = take_point(dir, o, s->grid.axes[axis].name, unit, to, err);
+		r = take_point(dir, o, g->axes[axis].name, unit, to, err);
 		if (r < 0)
 			return r;
 		if (to->result.state != POINT_DONE || !to->result.has_steps) {
 			free(steal_ptr(to->dir));
 			b.n--;
+			b.n_without++;
 		}
 	}
+	if (b.n == 0)
+		return err_set(
+			err, ENODATA,
+			"--beside %.300s: of its %zu points none has steps: they failed, or were not played yet; its own command line again plays them",
+			dir, b.n_without);
 	*ret = b;
 	b = (struct beside){.name = ""};
 	return 0;
@@ -93,22 +108,12 @@ const char *beside_value(const struct beside_point *b, const char *axis)
 	return text_of(b->setting, axis);
 }
 
-static bool is_equal(const char *a, const char *b)
-{
-	const char *unit_a, *unit_b;
-	double x, y;
-
-	if (value_number(a, &x, &unit_a) < 0 || value_number(b, &y, &unit_b) < 0)
-		return strcmp(a, b) == 0;
-	return x == y && strcmp(unit_a, unit_b) == 0;
-}
-
 static bool stands_beside(const struct beside_point *b, const struct grid *g, size_t point)
 {
 	for (size_t i = 0; i < g->n_axes; i++) {
 		const char *value = beside_value(b, g->axes[i].name);
 
-		if (value[0] && !is_equal(value, grid_value(g, point, i)))
+		if (value[0] && !values_equal(value, grid_value(g, point, i)))
 			return false;
 	}
 	return true;

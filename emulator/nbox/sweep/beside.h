@@ -16,14 +16,13 @@ struct beside_point {
 struct beside {
 	char name[64];             /* "live", or the folder's */
 	json_t *all;               /* owned: its sweep.json */
-	struct beside_point *list; /* owned; those that are complete */
-	size_t n;
+	struct beside_point *list; /* owned; those that have steps */
+	size_t n, n_without;       /* with steps; without */
 };
 
-/* @dir: of the other sweep. @axis: of @s, of numbers in @unit. Return: 0; negative errno with the
- * sentence, such as for points without a value on that axis. */
-int beside_read(const char *dir, const struct sweep *s, size_t axis, const char *unit,
-		struct beside *ret, struct err *err);
+/* @dir: of the other sweep, for points of @g. Return: 0; negative errno with the sentence, such as
+ * for points without a value on the axis that @g is drawn over, or all without steps. */
+int beside_read(const char *dir, const struct grid *g, struct beside *ret, struct err *err);
 void beside_deinit(struct beside *b);
 /* Its setting on an axis; "": none. */
 const char *beside_value(const struct beside_point *b, const char *axis);

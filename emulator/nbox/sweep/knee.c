@@ -38,23 +38,19 @@ static bool find_point(const struct grid *g, size_t axis, struct ask *a)
 	       strcmp(unit, "ms") == 0;
 }
 
-/* Return: the point has such a what-if; a->op is its. */
-static bool find_op(struct ask *a)
+/* Return: the axis is the delay of such a what-if, and nothing else of it; a->op is its. */
+static bool find_op(const struct grid *g, size_t axis, struct ask *a)
 {
-	struct config *c;
-	bool has_op = false;
-
-	if (point_config(a->s, a->point, &c, NULL) < 0)
-		return false;
-	for (size_t i = 0; i < c->n_what_ifs && !has_op; i++) {
-		const char *text = c->what_ifs[i];
+	for (const struct term *t = g->terms; t < g->terms + g->n_terms; t++) {
+		char *const *around = t->parts.list;
 		int n = 0;
 
-		has_op = sscanf(text, "add:op=%31[^,],delay=0%n", a->op, &n) == 1 && n > 0 &&
-			 !strchr(text + n, ',');
+		if (t->n_axes == 1 && t->first_axis == axis && strcmp(t->option, "--what-if") == 0)
+			return !around[1][0] &&
+			       sscanf(around[0], "add:op=%31[^,],delay=%n", a->op, &n) == 1 && n &&
+			       !around[0][n];
 	}
-	config_free(c);
-	return has_op;
+	return false;
 }
 
 int knee_find(const struct sweep *s, size_t axis, struct knee *ret)
@@ -65,7 +61,8 @@ int knee_find(const struct sweep *s, size_t axis, struct knee *ret)
 	const struct why_slack *of = NULL;
 	int r;
 
-	if (!s->run || axis == CURVE_NO_AXIS || !find_point(&s->grid, axis, &ask) || !find_op(&ask))
+	if (!s->run || axis == CURVE_NO_AXIS || !find_point(&s->grid, axis, &ask) ||
+	    !find_op(&s->grid, axis, &ask))
 		return 0;
 	r = why_make(s->run, &from, &w, NULL);
 	if (r < 0)

@@ -167,8 +167,10 @@ static int check_different(const struct values *v, struct err *err)
 {
 	for (size_t i = 0; i < v->n; i++)
 		for (size_t k = 0; k < i; k++)
-			if (strcmp(v->list[i], v->list[k]) == 0)
-				return err_set(err, EINVAL, "'%s' is there twice", v->list[i]);
+			if (values_equal(v->list[i], v->list[k]))
+				return err_set(err, EINVAL, "'%s' is there twice%s%s", v->list[i],
+					       strcmp(v->list[i], v->list[k]) ? ", as " : "",
+					       strcmp(v->list[i], v->list[k]) ? v->list[k] : "");
 	return 0;
 }
 
@@ -224,4 +226,14 @@ int value_number(const char *text, double *ret, const char **ret_unit)
 		return -EINVAL;
 	}
 	return 0;
+}
+
+bool values_equal(const char *a, const char *b)
+{
+	const char *unit_a, *unit_b;
+	double x, y;
+
+	if (value_number(a, &x, &unit_a) < 0 || value_number(b, &y, &unit_b) < 0)
+		return strcmp(a, b) == 0;
+	return x == y && strcmp(unit_a, unit_b) == 0;
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -27,3 +28,4 @@ void values_deinit(struct values *v);
 /* A value as a number on an axis: times in ms, rates in Gbit/s, sizes in bytes.
  * @ret_unit: "ms", "Gbit/s", "bytes" or "". Return: 0; -EINVAL: it is none. */
 int value_number(const char *text, double *ret, const char **ret_unit);
+bool values_equal(const char *a, const char *b); /* as numbers, where both are */

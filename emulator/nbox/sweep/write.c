@@ -41,16 +41,6 @@ void sweep_results_deinit(struct sweep_results *r)
 {
 	free(r->list);
 	free(r->is_knee);
-	beside_deinit(&r->beside);
-}
-
-int sweep_results_beside(struct sweep_results *r, const char *dir, struct err *err)
-{
-	if (r->x_axis == CURVE_NO_AXIS)
-		return err_set(err, EINVAL,
-			       "--beside %.300s: this sweep has no axis of numbers to draw over",
-			       dir);
-	return beside_read(dir, r->sweep, r->x_axis, r->x_unit, &r->beside, err);
 }
 
 /* --- for people ------------------------------------------------------------------------------- */
@@ -160,6 +150,24 @@ char *sweep_paid_text(const struct sweep_results *r, char *buf, size_t size)
 	return knee_paid_text(&r->knee, longest, paid, buf, size);
 }
 
+static void print_beside(const struct sweep_results *r, FILE *to)
+{
+	const struct beside *b = &r->beside;
+	const struct grid *g = &r->sweep->grid;
+	size_t n = 0;
+
+	for (size_t p = 0; p < g->n_points; p++)
+		n += isfinite(beside_ms(b, g, p));
+	if (b->n && n == 0)
+		fprintf(to,
+			"   %-14.14s none of its points has a setting of this sweep; they are in the pictures alone\n",
+			b->name);
+	if (b->n_without)
+		fprintf(to,
+			"   %-14.14s %zu of its %zu points have no steps, and are left out: they failed, or were not played yet\n",
+			b->name, b->n_without, b->n + b->n_without);
+}
+
 void sweep_print(const struct sweep_results *r, FILE *to)
 {
 	bool has_knee = false;
@@ -183,6 +191,7 @@ void sweep_print(const struct sweep_results *r, FILE *to)
 			"   knee           from there on %s tells; before it, computation hides what it adds\n",
 			r->sweep->grid.axes[r->x_axis].name);
 	}
+	print_beside(r, to);
 	sweep_print_notes(r, to);
 	fprintf(to, "   results        %s: sweep.csv, sweep.json, sweep.html, sweep.svg, points/\n",
 		r->sweep->dir);

@@ -11,15 +11,13 @@ struct sweep_results {
 	size_t x_axis;             /* curve.h */
 	const char *x_unit;
 	struct knee knee;
-	struct beside beside; /* owned; empty: none was asked for */
+	struct beside beside; /* borrowed; empty: none was asked for */
 	size_t n_failed;      /* or not there */
 	size_t n_unmet;       /* not as --expect says */
 };
 
 /* Reads what the points' folders hold. Return: 0; -ENOMEM. */
 int sweep_results_read(const struct sweep *s, struct sweep_results *ret);
-/* Adds the points of the sweep in @dir. Return: 0; negative errno with the sentence. */
-int sweep_results_beside(struct sweep_results *r, const char *dir, struct err *err);
 void sweep_results_deinit(struct sweep_results *r);
 
 /* Parts of tables: the heads and the setting of a point, and what is to be known behind the table.

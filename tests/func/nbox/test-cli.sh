@@ -25,7 +25,7 @@ says "world rank that is gone" "its parameters"
 exits 0 "the defaults of the network" "$NBOX" run --help
 says "of a rank's port between nodes [50GB/s]" "are in the help"
 exits 2 "a flag of run's a second time" "$NBOX" run --nodes 4 --json a --json b -- true
-says "--json is given a second time" "is an error, too"
+says "--json b: given a second time, after a" "is an error, too"
 exits 0 "options that may be repeated" "$NBOX" run --nodes 4 --what-if add:op=all,delay=1us --what-if add:hop=inter,delay=1us --model alphabeta --dry-run -- true
 
 exits 2 "a value that was forgotten before an option" "$NBOX" run --json --quiet -- true

@@ -22,7 +22,7 @@ done <<'T'
 --name=-x|nbox run: --name '-x': that is no name of a folder
 --name x --out y|nbox run: --name x: the results go to y already; give one of --name and --out
 --name x --plain|nbox run: --name x: a run with --plain leaves no results
---name x --name y|nbox run: --name y: --name is given a second time
+--name x --name y|nbox run: --name y: given a second time, after x
 T
 is "$(ls nbox-out | sort | tr '\n' ' ')$(ls -d y 2>/dev/null)" "first second third " "and nothing was made"
 

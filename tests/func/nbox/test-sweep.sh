@@ -73,7 +73,18 @@ is "$(json beside/sweep.json '[("beside_ms" in p) for p in d["points"]]')" "[Fal
 is "$(json beside/sweep.json 'd["points"][5]["beside_ms"]')" "$(json run-sweep-live/points/all/summary.json 'd["steps"]["ms"]["p50"]')" "... with its time"
 check "the page has its figures" python3 -IS "$(dirname "$test")/check-page.py" beside/sweep.html \
 	beside/points/delay={0,4,8,12,16,20}ms/summary.json run-sweep-live/points/all/summary.json
-exits 1 "points without that setting are refused" "$NBOX" sweep run --seed 3,4 --out seeds --beside run-sweep-live
+exits 2 "points without that setting are refused" "$NBOX" sweep run --seed 3,4 --out seeds --beside run-sweep-live
 says "'seed'" "... and it says which"
+exits 2 "a folder without a sweep beside" "$NBOX" sweep run --seed 3,4 --out seeds --beside run
+says "no nbox sweep has its results there" "is refused"
+exits 0 "points at other settings beside" "$NBOX" sweep run --what-if 'add:op=allreduce,delay={0,4ms}' --out other-settings --beside run-sweep-live
+says "none of its points has a setting of this sweep" "are said to be"
+rm -r run-sweep-live/points/all
+exits 2 "no point with steps beside" "$NBOX" sweep run --what-if 'add:op=allreduce,delay={0,20ms}' --out none-beside --beside run-sweep-live
+says "of its 1 points none has steps" "is refused"
+check "before a point is played" [ ! -e none-beside -a ! -e seeds ]
+exits 0 "a fixed delay, over another axis in time" "$NBOX" sweep run --what-if add:op=allreduce,delay=0.5ms --inter-latency 0,1,20ms --out fixed
+is "$(json fixed/sweep.json 'd["knee_ms"]')" None "has no knee of that delay"
+is "$(json beside/sweep.json 'd["knee_ms"] > 0')" True "... as the axis of a delay has"
 nothing_left
 finish
