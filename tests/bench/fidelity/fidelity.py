@@ -22,7 +22,7 @@ BUILD = os.path.join(TOP, "build")
 NBOX = os.path.join(BUILD, "nbox")
 LATE = os.path.join(BUILD, "tests", "bench", "late.so")
 MIB = 1 << 20
-RETIMED = "re-timed"  # instead of a number of real hosts
+RETIMED, BESIDE = "re-timed", "beside"  # instead of a number of real hosts
 
 
 @dataclass
@@ -194,25 +194,35 @@ def late_environment(row):
     return {**row.late, "NBOX_TEST_LATE_WAIT": where[0], "LD_PRELOAD": LATE}
 
 
-def retimed_run(lab, row, seed, network):
-    """The row, re-timed from records: of fewer hosts, or of one host after the other."""
+def recorded_run(lab, row, seed, network, how):
+    """The row from records, of fewer hosts, or of one host after the other: re-timed, or the first host live beside those of the others."""
     with tempfile.TemporaryDirectory() as out:
         program = program_of(row, seed)
-        for i, (hosts, node) in enumerate(row.recorded):
+
+        def one(i, *more):
+            hosts, node = row.recorded[i]
             lab.run(["--only", "0", "--per-host"], [NBOX, "run", "--quiet", "--out", os.path.join(out, f"run{i}"), "--seed", str(seed), "--nodes", str(hosts),
-                    "--gpus-per-node", str(row.gpus), "--as-node", str(node), *network_flags(network, row, out), "--", *program.emulated(out)], program.env)
-        ops = program.times(out)[3]
+                    "--gpus-per-node", str(row.gpus), "--as-node", str(node), *network_flags(network, row, out), *more, "--", *program.emulated(out)], program.env)
+
+        for i in reversed(range(how == BESIDE, len(row.recorded))):
+            one(i)
         with_others = [f for i in range(1, len(row.recorded)) for f in ("--with", os.path.join(out, f"run{i}"))]
-        subprocess.run([NBOX, "retime", os.path.join(out, "run0"), *with_others, "--out", os.path.join(out, "retimed"), "--json", os.path.join(out, "summary.json"),
-                        "--nodes", str(row.hosts), *(f for w in row.what_if for f in ("--what-if", w))], stdout=subprocess.DEVNULL, check=True)
-        with open(os.path.join(out, "summary.json")) as f:
+        if how == BESIDE:
+            one(0, *with_others)
+        ops = program.times(out)[3]
+        if how == RETIMED:
+            subprocess.run([NBOX, "retime", os.path.join(out, "run0"), *with_others, "--out", os.path.join(out, "retimed"),
+                            "--nodes", str(row.hosts), *(f for w in row.what_if for f in ("--what-if", w))],
+                           stdout=subprocess.DEVNULL, check=True)
+        result = os.path.join(out, "retimed" if how == RETIMED else "run0")
+        with open(os.path.join(result, "summary.json")) as f:
             run = Run(None, summary=json.load(f))
-        return replace(run, **iterations.medians_of(NBOX, os.path.join(out, "retimed"), ops, program.warmup))
+        return replace(run, **iterations.medians_of(NBOX, result, ops, program.warmup))
 
 
 def emulated_run(lab, row, seed, network, real_hosts):
-    if real_hosts == RETIMED:
-        return retimed_run(lab, row, seed, network)
+    if real_hosts in (RETIMED, BESIDE):
+        return recorded_run(lab, row, seed, network, real_hosts)
     with tempfile.TemporaryDirectory() as out:
         program = program_of(row, seed)
         summary = os.path.join(out, "summary.json")
@@ -251,7 +261,7 @@ def several_hosts(flags, command, ranks, world, out, late):
 
 def rounds_of(lab, row, network, n_rounds):
     """Real and emulated runs take turns, in another order and with another seed each round. {real hosts (0: all): [Run]}"""
-    kinds = [0] + [k for k in row.real_hosts if k == 1 or row.hosts >= 4] + [RETIMED] * bool(row.recorded)
+    kinds = [0] + [k for k in row.real_hosts if k == 1 or row.hosts >= 4] + [RETIMED] * bool(row.recorded) + [BESIDE] * row.is_by_stage
     runs = {k: [] for k in kinds}
     for i in range(n_rounds):
         for k in kinds if i % 2 == 0 else kinds[::-1]:
@@ -302,5 +312,5 @@ def bench(opt, rows=ROWS):
 
 
 def retimed(opt):
-    """The re-timed rows alone, each beside the real job."""
+    """The rows from records alone, each beside the real job."""
     return bench(opt, [replace(r, real_hosts=()) for r in ROWS if r.recorded])

@@ -48,6 +48,11 @@ class Row:
     def tolerance_pct(self):
         return 2 if self.what_if or self.shares else 1
 
+    @property
+    def is_by_stage(self):
+        """Each host has a record of its own."""
+        return [hosts for hosts, _ in self.recorded] == [self.hosts] * self.hosts
+
     def real_ranks(self, n):
         return self.stages if len(self.stages) == n else tuple(range(n))
 
