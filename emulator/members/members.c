@@ -46,6 +46,17 @@ int cluster_is_real(const struct cluster *c, uint32_t world_rank)
 	return bsearch(&world_rank, c->real, c->n_real, sizeof(*c->real), compare_u32) != NULL;
 }
 
+static int by_rank(const void *a, const void *b)
+{
+	return compare_u32(&((const struct wire_member *)a)->rank,
+			   &((const struct wire_member *)b)->rank);
+}
+
+void members_sort(struct wire_member *list, size_t n)
+{
+	qsort(list, n, sizeof(*list), by_rank);
+}
+
 void members_set_table(struct members *m, uint32_t n_ranks, uint32_t *table)
 {
 	int64_t stride = n_ranks > 1 ? (int64_t)table[1] - (int64_t)table[0] : 1;

@@ -62,6 +62,7 @@ const char *members_source_name(uint32_t source); /* "?" for unknown ones */
 const char *members_sure_name(uint32_t sure);
 void members_deinit(struct members *m);
 int cluster_is_real(const struct cluster *c, uint32_t world_rank);
+void members_sort(struct wire_member *list, size_t n); /* by rank */
 
 /* World ranks of @n_ranks members in order; the list stays the caller's. Return: 0; -ENOMEM. */
 int members_from_list(const uint32_t *world_ranks, uint32_t n_ranks, struct members *ret);

@@ -35,14 +35,6 @@ static int keep_comm(struct part *p, const struct part_comm *c, struct record_co
 	return 0;
 }
 
-static int compare_members(const void *a, const void *b)
-{
-	uint32_t x = ((const struct wire_member *)a)->rank,
-		 y = ((const struct wire_member *)b)->rank;
-
-	return (x > y) - (x < y);
-}
-
 static int make_comm(struct part *p, uint64_t i, struct err *err)
 {
 	const struct record_comm *from = &p->rec->comms[i];
@@ -62,7 +54,7 @@ static int make_comm(struct part *p, uint64_t i, struct err *err)
 			(struct wire_member){(uint32_t)membership_rank(&c->members.map, rank),
 					     rank};
 	}
-	qsort(c->real, c->n_real, sizeof(*c->real), compare_members);
+	members_sort(c->real, c->n_real);
 	return keep_comm(p, c, &p->out.comms[i]) < 0 ? no_memory(err) : 0;
 }
 

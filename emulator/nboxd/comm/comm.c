@@ -160,14 +160,6 @@ static void check_layout(const struct comm *c)
 			 comm_how(c, how, sizeof(how)));
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	uint32_t x = ((const struct wire_member *)a)->rank,
-		 y = ((const struct wire_member *)b)->rank;
-
-	return (x > y) - (x < y);
-}
-
 /* Adds the members without a process to the @n in @known, and sorts all by rank. Return: how many
  * there are. */
 static size_t add_recorded(const struct ops *ops, const struct membership *m,
@@ -180,7 +172,7 @@ static size_t add_recorded(const struct ops *ops, const struct membership *m,
 		if (rank >= 0 && bitmap_test(ops->recorded, world_rank))
 			known[n++] = (struct wire_member){(uint32_t)rank, world_rank};
 	}
-	qsort(known, n, sizeof(*known), by_rank);
+	members_sort(known, n);
 	return n;
 }
 
