@@ -582,16 +582,18 @@ static bool is_mirrored(const struct group *g, const struct membership *m,
 }
 
 static int add_flows(const struct usage_walk *w, const struct group *g, const uint32_t *ranks,
-		     uint32_t n, const struct usage_copies *copies)
+		     uint32_t n, const struct usage_copies *copies, bool is_received)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; i < g->n_flows && !r; i++) {
 		const struct port_flow *f = &g->flows[i];
-		uint32_t owner;
+		bool is_sent = is_among(ranks, n, f->src);
+		uint32_t owner = is_sent ? f->src : f->dst;
 
+		if (is_sent && is_received)
+			continue;
 		r = usage_add_connection(w, f->src, f->dst, f->lane, (double)f->bytes);
-		owner = is_among(ranks, n, f->src) ? f->src : f->dst;
 		if (r == 0 && copies && w->routes && !is_mirrored(g, w->price->members, f, owner))
 			r = add_copies(w, f, owner, copies);
 	}
@@ -602,7 +604,7 @@ int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *c
 		    const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 		    const struct membership *m, struct delay_chain *d, uint64_t op_number,
 		    const struct usage_images *images, const struct usage_copies *copies,
-		    struct usage **ret, struct err *err)
+		    bool is_received, struct usage **ret, struct err *err)
 {
 	CLEANUP(usage_maker_deinit) struct usage_maker maker = {0};
 	uint64_t chunk = chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT;
@@ -615,7 +617,7 @@ int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *c
 
 	if (r) {
 		err_set(err, -r, "no memory for a group of calls");
-	} else if (g.is_with_all && g.n_members > 1) {
+	} else if (g.is_with_all && g.n_members > 1 && !is_received) {
 		r = usage_of_all(&g, chunk, t, m, d, op_number, images, ret, err);
 	} else {
 		s = sched_of(m->n_ranks, &g);
@@ -623,7 +625,8 @@ int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *c
 		w.price = &p;
 		r = plan_group(&pl, &p, &s, &g, err);
 		w.routes = pl.routes;
-		if (!r && (add_flows(&w, &g, ranks, n, copies) || usage_maker_end(&maker, ret)))
+		if (!r && (add_flows(&w, &g, ranks, n, copies, is_received) ||
+			   usage_maker_end(&maker, ret)))
 			r = err_set(err, ENOMEM, "no memory for what calls put on links");
 	}
 	planned_deinit(&pl);

@@ -25,14 +25,14 @@ struct usage_copies {
 };
 
 /* What the calls put on links; arguments as there. Where all send to all it is an all-to-all's,
- * with
- * @images; else the copies' calls count, too. NULL: there are none. The caller owns a reference.
+ * with @images; else the copies' calls count, too. NULL: there are none. @is_received: of receives
+ * alone, from ranks that are none of @ranks. The caller owns a reference.
  * Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 		    const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 		    const struct membership *m, struct delay_chain *d, uint64_t op_number,
 		    const struct usage_images *images, const struct usage_copies *copies,
-		    struct usage **ret, struct err *err);
+		    bool is_received, struct usage **ret, struct err *err);
 
 /* What the ranks of a group bring and take; comm ranks. */
 struct p2p_ranks {

@@ -347,6 +347,7 @@ int solver_p2p_usage(struct solver *s, uint32_t comm, const struct p2p_calls *c,
 	key.kind = COLL_SENDRECV;
 	key.n_ranks = c->n_ranks;
 	key.chunk_bytes = c->chunk_bytes;
+	key.border_hash = mix(key.border_hash, c->is_received);
 	for (uint32_t i = 0; i < c->n_ranks; i++) {
 		key.border_hash = mix(key.border_hash, (uint64_t)c->ranks[i] << 32 | c->n_calls[i]);
 		key.n_in += c->n_calls[i];
@@ -362,6 +363,6 @@ int solver_p2p_usage(struct solver *s, uint32_t comm, const struct p2p_calls *c,
 	if (*ret)
 		return 0;
 	r = solve_p2p_usage(c->ranks, c->n_ranks, c->calls, c->n_calls, c->chunk_bytes, s->topology,
-			    m, s->delay, op_number, images, copies, ret, err);
+			    m, s->delay, op_number, images, copies, c->is_received, ret, err);
 	return r ? r : keep_or_drop(s, &key, ret, err);
 }

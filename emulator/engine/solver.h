@@ -34,6 +34,7 @@ struct p2p_calls {
 	const struct sched_p2p *const *calls;
 	uint32_t n_ranks;
 	uint64_t chunk_bytes;
+	bool is_received; /* of their usage: without what they send */
 };
 /* The same of calls: solve_p2p_usage(). */
 int solver_p2p_usage(struct solver *s, uint32_t comm, const struct p2p_calls *c,

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "fabric/fabric.h"
+#include "op/awaited.h"
 #include "op/ideal.h"
 #include "op/images.h"
 
@@ -37,6 +38,15 @@ static void move_node(const struct claim *c, struct claimed *of, struct move *mo
 		c->ops->sink->debt(c->ops, debt_ns);
 }
 
+static void move_message(const struct claim *c, struct claimed *of, struct move *move)
+{
+	of->end = warp_move(move->from, move->to, of->end);
+	if (c->p2p && of->sent != UINT32_MAX)
+		c->p2p->sent[of->sent].at[c->is_plain] = of->end;
+	if (of->post)
+		awaited_move(of->post, of->call, c->is_plain, of->end);
+}
+
 static void moved(void *ctx, void *tag, const struct warp *from, const struct warp *to)
 {
 	struct claim *c = tag;
@@ -44,7 +54,10 @@ static void moved(void *ctx, void *tag, const struct warp *from, const struct wa
 
 	(void)ctx;
 	for (uint32_t i = 0; i < c->n; i++)
-		move_node(c, &c->of[i], &move);
+		if (c->of[i].node)
+			move_node(c, &c->of[i], &move);
+		else
+			move_message(c, &c->of[i], &move);
 	if (c->is_plain || !c->run)
 		return;
 	c->run->waits_ns += warp_span(to) - warp_span(from);
@@ -58,8 +71,14 @@ static void forgotten(void *ctx, void *tag)
 	(void)ctx;
 	if (c->run)
 		c->run->claim[c->is_plain] = NULL;
-	for (uint32_t i = 0; i < c->n; i++)
-		timeline_node_release(c->of[i].node);
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct claimed *of = &c->of[i];
+
+		if (c->p2p && of->sent != UINT32_MAX)
+			c->p2p->sent[of->sent].claim[c->is_plain] = NULL;
+		timeline_node_release(of->node);
+		awaited_unref(of->post);
+	}
 	free(c);
 }
 
@@ -92,7 +111,9 @@ static struct claim *claim_new(struct run *run, bool is_plain)
 	c->run = run;
 	c->is_plain = is_plain;
 	for (c->n = 0; c->n < run->n_posts; c->n++)
-		c->of[c->n] = (struct claimed){timeline_node_hold(run->posts[c->n]->node), NAN};
+		c->of[c->n] = (struct claimed){.node = timeline_node_hold(run->posts[c->n]->node),
+					       .sent = UINT32_MAX,
+					       .end = NAN};
 	return c;
 }
 
@@ -142,14 +163,13 @@ static int find_usage(const struct run *run, struct usage **ret, struct err *err
 }
 
 /* Together they are faster than their bytes through a link. */
-static void warn_below_bound(struct run *run, struct rate_peak peak)
+static void warn_below_bound(const struct post *first, struct rate_peak peak)
 {
-	struct ops *ops = run->comm->ops;
+	const struct comm *c = first->op->comm;
+	struct ops *ops = c->ops;
 	const struct fabric *f = delay_fabric(ops->delay);
-	const struct post *first = run->posts[0];
 	char name[OP_NAME_MAX], link[64] = "a port";
 
-	run->is_below_bound = true;
 	if (ops->is_below_bound_told)
 		return;
 	ops->is_below_bound_told = true;
@@ -157,25 +177,43 @@ static void warn_below_bound(struct run *run, struct rate_peak peak)
 		fabric_link_name(f, peak.link, link, sizeof(link));
 	ops_warn(ops,
 		 "%s and others at the same time: by the model %s carries %.3g times what it can",
-		 op_name(first->op->key.seq, first->member->rank, run->comm->number, name,
-			 sizeof(name)),
+		 op_name(first->op->key.seq, first->member->rank, c->number, name, sizeof(name)),
 		 link, peak.load);
 }
 
 /* What links do to the op by itself that its solo time knows nothing of. */
-static int find_later(struct run *run, bool is_plain, const struct overlap_op *op)
+static int find_later(struct ops *ops, bool is_plain, const struct overlap_op *op,
+		      double *ret_later_ns)
 {
-	struct ops *ops = run->comm->ops;
 	const struct config *c = ops->config;
 	bool has_ecmp = c->fabric && c->fabric->network.ecmp;
-	int r = 0;
 
-	if (has_ecmp || (!is_plain && c->n_link_changes))
-		r = overlap_alone(ops->overlap[is_plain], op->usage, op->begin, op->solo_ns,
-				  &run->later_ns[is_plain]);
-	if (!is_plain && !config_moves_times(c))
-		run->later_ns[1] = run->later_ns[0];
-	return r;
+	*ret_later_ns = 0;
+	return has_ecmp || (!is_plain && c->n_link_changes)
+		       ? overlap_alone(ops->overlap[is_plain], op->usage, op->begin, op->solo_ns,
+				       ret_later_ns)
+		       : 0;
+}
+
+int contention_claim(const struct post *post, struct claim *c, struct overlap_op *op,
+		     struct contention *ret, struct err *err)
+{
+	struct ops *ops = post->op->comm->ops;
+	struct overlap *overlap = ops->overlap[c->is_plain];
+	struct rate_peak peak;
+
+	c->ops = ops;
+	op->tag = c;
+	if (ops->ideal && ops->ideal->shares_no_link)
+		op->usage = NULL;
+	if (find_later(ops, c->is_plain, op, &ret->later_ns) ||
+	    overlap_add(overlap, op, &ret->number, &ret->warp))
+		return err_set(err, ENOMEM, "no memory for ops that share the network");
+	peak = overlap_peak(overlap);
+	ret->is_below_bound = peak.load > 1 + 1e-6;
+	if (ret->is_below_bound)
+		warn_below_bound(post, peak);
+	return 0;
 }
 
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
@@ -189,24 +227,27 @@ int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 		.begin = start,
 		.after = before(run, is_plain),
 	};
-	uint64_t number;
+	struct contention got;
 	int r = 0;
 
-	if (ops->ideal && ops->ideal->shares_no_link)
-		op.usage = NULL;
-	else if (!op.usage && run->call)
+	if (!op.usage && run->call && !(ops->ideal && ops->ideal->shares_no_link))
 		r = find_usage(run, &op.usage, err);
 	if (r)
 		return r;
-	op.tag = run->claim[is_plain] = claim_new(run, is_plain);
-	if (!op.tag || find_later(run, is_plain, &op) ||
-	    overlap_add(ops->overlap[is_plain], &op, &number, ret))
+	run->claim[is_plain] = claim_new(run, is_plain);
+	if (!run->claim[is_plain])
 		return err_set(err, ENOMEM, "no memory for ops that share the network");
-	queue_up(run, is_plain, number);
-	if (overlap_peak(ops->overlap[is_plain]).load > 1 + 1e-6)
-		warn_below_bound(run, overlap_peak(ops->overlap[is_plain]));
+	r = contention_claim(run->posts[0], run->claim[is_plain], &op, &got, err);
+	if (r < 0)
+		return r;
+	run->later_ns[is_plain] = got.later_ns;
+	if (!is_plain && !config_moves_times(ops->config))
+		run->later_ns[1] = got.later_ns;
+	run->is_below_bound |= got.is_below_bound;
+	queue_up(run, is_plain, got.number);
 	if (!is_plain)
-		run->waits_ns = warp_span(*ret) - solo_ns;
+		run->waits_ns = warp_span(got.warp) - solo_ns;
+	*ret = got.warp;
 	return 0;
 }
 

@@ -2,7 +2,7 @@
  * those that it has beside others, whose ends move with it. */
 #pragma once
 
-#include "contention/warp.h"
+#include "contention/overlap.h"
 #include "op/table.h"
 
 /* Makes ops->overlap. Return: 0; -ENOMEM. */
@@ -19,6 +19,16 @@ void contention_close(struct ops *ops); /* before the timelines go */
  */
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 		   const struct warp **ret, struct err *err);
+struct contention {
+	uint64_t number;         /* of the claim */
+	const struct warp *warp; /* as above */
+	double later_ns; /* what links do to it by itself, of what its solo time does not know */
+	bool is_below_bound; /* with others */
+};
+/* The same of @c: messages that @post sends or receives. @op is filled but for its tag; @c is the
+ * overlap's from then on. */
+int contention_claim(const struct post *post, struct claim *c, struct overlap_op *op,
+		     struct contention *ret, struct err *err);
 /* When that happens beside others which @start and the time after it say of the op by itself, at a
  * rank of an image too: it is as much later as at the members. */
 double contention_at(const struct warp *w, double start, double at);

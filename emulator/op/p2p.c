@@ -13,9 +13,9 @@
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
 #include "op/ideal.h"
-#include "op/image.h"
 #include "op/images.h"
-#include "op/rule-p2p.h"
+#include "op/messages.h"
+#include "op/p2p-start.h"
 
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
 {
@@ -124,7 +124,6 @@ static int claim_ready(struct run *run, struct calls_of_run *x, struct pair_post
 			r = claim(run, x, ready, i);
 			if (r < 0 || !other)
 				continue;
-			ready->calls[i].pair = other->pair = NULL;
 			r = claim(run, x, other->post, (uint32_t)(other - other->post->calls));
 		}
 	}
@@ -225,9 +224,9 @@ static double start_of(void *ctx, uint32_t rank)
 
 	for (; i < a->n_calls && peer_of(&a->by_peer[i]) == rank; i++)
 		if (i == first || a->by_peer[i].post != a->by_peer[i - 1].post)
-			start = fmax(start, rule_p2p_arrival(a->run, a->by_peer[i].post, rank,
-							     a->is_plain));
-	return i > first ? start : rule_p2p_arrival(a->run, a->run->posts[0], rank, a->is_plain);
+			start = fmax(start,
+				     p2p_start_of(a->run, a->by_peer[i].post, rank, a->is_plain));
+	return i > first ? start : p2p_start_of(a->run, a->run->posts[0], rank, a->is_plain);
 }
 
 /* Of real ranks: each of its posts. */
@@ -248,8 +247,8 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, struct err *er
 	const struct p2p_ranks who = {.ctx = a, .start = start_of, .done = take_end};
 
 	for (uint32_t i = 0; i < run->n_posts; i++) /* without calls of others */
-		a->ends[i] = rule_p2p_arrival(run, run->posts[i], run->posts[i]->member->rank,
-					      a->is_plain);
+		a->ends[i] =
+			p2p_start_of(run, run->posts[i], run->posts[i]->member->rank, a->is_plain);
 	return solve_p2p_ends(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
 			      run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
 			      &run->comm->members.map, ops->delay, run->number, &run->timing,
@@ -292,36 +291,10 @@ static int solve_run(struct run *run, const struct calls_of_run *x, struct err *
 			 run->number, &run->timing, err);
 }
 
-/* Those of a real rank's timeline. */
-static uint32_t copies_of(void *ctx, uint32_t rank, const uint32_t **ret)
-{
-	const struct run *run = ctx;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < run->n_posts && n == 0; i++)
-		if (run->posts[i]->member->rank == rank)
-			*ret = timeline_ranks(run->posts[i]->node, &n);
-	return n;
-}
-
-static bool are_together(void *ctx, uint32_t copy, uint32_t peer)
-{
-	const struct run *run = ctx;
-	const struct membership *m = &run->comm->members.map;
-	struct radix image;
-
-	if (cluster_is_real(run->comm->ops->cluster, copy))
-		return false; /* its calls are its own */
-	if (membership_rank(m, copy) >= 0)
-		return membership_rank(m, peer) >= 0;
-	return image_at(run->comm, copy, &image) == 0 && radix_find(&image, peer) >= 0;
-}
-
 static int find_usage(struct run *run, const struct calls_of_run *x, struct err *err)
 {
 	CLEANUP(images_deinit) struct images images = {.comm = run->comm};
 	const struct usage_images walk = {images_next, &images};
-	const struct usage_copies copies = {copies_of, are_together, run};
 	const struct p2p_calls calls = {
 		.ranks = x->ranks,
 		.n_calls = x->n_by_rank,
@@ -331,7 +304,7 @@ static int find_usage(struct run *run, const struct calls_of_run *x, struct err 
 	};
 	struct usage *usage;
 	int r = solver_p2p_usage(run->comm->ops->solver, run->comm->number, &calls,
-				 &run->comm->members.map, run->number, &walk, &copies, &usage, err);
+				 &run->comm->members.map, run->number, &walk, NULL, &usage, err);
 
 	if (r == 0)
 		run->usage = usage_ref(usage);
@@ -381,12 +354,14 @@ int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err)
 
 	if (collect(run, &x, ready) < 0)
 		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		run->has_messages |= !messages_are_alltoall(run->posts[i]->op);
 	r = solve_run(run, &x, err);
 	if (r == 0)
 		ideal_apply(run->comm, &run->timing);
-	if (r == 0)
+	if (r == 0 && !run->has_messages)
 		r = find_usage(run, &x, err);
-	if (r == 0)
+	if (r == 0 && !run->has_messages)
 		r = find_all_ends(run, &x, err);
 	if (r < 0 || !run->border)
 		return r;

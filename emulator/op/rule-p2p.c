@@ -6,37 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bitmap.h"
-#include "base/cleanup.h"
 #include "engine/sim-ranks.h"
+#include "op/awaited.h"
 #include "op/contention.h"
 #include "op/image.h"
 #include "op/latest.h"
+#include "op/messages.h"
+#include "op/p2p-start.h"
 
 #define PEERS_MAX (1 << 19) /* of ranks told apart, looked at one by one: some milliseconds */
-
-static double arrival_of(const struct post *post, uint32_t world_rank, bool is_plain)
-{
-	return is_plain ? timeline_plain_start(post->node) : timeline_start(post->node, world_rank);
-}
-
-static double arrival_in(const struct run *run, const struct post *caller, uint32_t world_rank,
-			 bool is_plain)
-{
-	uint32_t template = timelines_template(run->comm->ops->timelines, world_rank);
-	double last = -INFINITY;
-
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		if (run->posts[i]->member->world_rank == template)
-			last = fmax(last, arrival_of(run->posts[i], world_rank, is_plain));
-	return isfinite(last) ? last : arrival_of(caller, world_rank, is_plain);
-}
-
-double rule_p2p_arrival(const struct run *run, const struct post *caller, uint32_t rank,
-			bool is_plain)
-{
-	return arrival_in(run, caller, membership_world(&run->comm->members.map, rank), is_plain);
-}
 
 /* Whether @world_rank is in @image, or with NULL in @post's communicator. */
 static bool is_beside(const struct post *post, const struct radix *image, int64_t world_rank)
@@ -47,6 +25,32 @@ static bool is_beside(const struct post *post, const struct radix *image, int64_
 		return false;
 	return image ? radix_find(image, (uint32_t)world_rank) >= 0
 		     : membership_rank(m, (uint32_t)world_rank) >= 0;
+}
+
+/* When @call is over that takes @ns by itself: at its caller, which comes at @own, as its peer does
+ * at
+ * @peer. */
+static double over_at(const struct op *op, const struct sched_p2p *call, double own, double peer,
+		      double ns)
+{
+	double taken = messages_buffered(op, call->bytes), begin = call->is_send ? own : peer;
+	double full = begin + taken * ns, both = fmax(own, peer);
+
+	if (taken >= 1)
+		return call->is_send ? own : fmax(own, full);
+	if (!call->is_send)
+		return fmax(own, full) + (1 - taken) * ns;
+	return taken > 0.5 ? fmax(both, begin + (1 - taken) * ns)
+			   : fmax(both, full) + (1 - 2 * taken) * ns;
+}
+
+/* The same where all send to all: they have begun when all are there. */
+static double over_together(const struct op *op, const struct sched_p2p *call, double own,
+			    double peer, double ns)
+{
+	double taken = call->is_send ? messages_buffered(op, call->bytes) : 0;
+
+	return taken < 1 ? fmax(own, peer) + (1 - taken) * ns : own;
 }
 
 /* When rank @v is over with the calls that @run plays of @post, its own template's or its own: it
@@ -68,16 +72,16 @@ static double end_by_peers(const struct run *run, const struct post *post, uint3
 		const struct sched_p2p *call = &op->p2p->calls[k];
 		int64_t peer =
 			(int64_t)membership_world(m, call->peer) - post->member->world_rank + v;
-		double share = 1, both = arrive;
+		double there = arrive;
 
 		if (op->flows[k].turn != run->turn)
 			continue;
-		if (call->is_send)
-			share -= (double)SIM_BUFFER_BYTES / (double)(call->bytes ? call->bytes : 1);
-		if (share > 0 && is_beside(post, is_member ? NULL : &image, peer))
-			both = fmax(both, arrival_in(run, post, (uint32_t)peer, false));
-		if (share > 0)
-			end = fmax(end, both + share * run->timing.end_ns);
+		if (is_beside(post, is_member ? NULL : &image, peer))
+			there = p2p_start(run, post, (uint32_t)peer, false);
+		end = fmax(end,
+			   run->has_messages
+				   ? over_at(op, call, arrive, there, run->timing.end_ns)
+				   : over_together(op, call, arrive, there, run->timing.end_ns));
 	}
 	return end;
 }
@@ -105,23 +109,6 @@ static bool is_too_much(const struct run *run, const struct post *post, uint32_t
 	return n * search * post->op->n_flows * run->n_posts > PEERS_MAX;
 }
 
-/* It sends to and receives from each of the others: all wait for all. */
-static bool is_with_all(const struct post *post, uint32_t n_ranks)
-{
-	const struct op *op = post->op;
-	CLEANUP(bitmap_deinit) struct bitmap met = {0};
-
-	if (op->n_flows + 2 < 2 * n_ranks || bitmap_init(&met, 2 * (uint64_t)n_ranks) < 0)
-		return false;
-	for (uint32_t k = 0; k < op->n_flows; k++) {
-		const struct sched_p2p *call = &op->p2p->calls[k];
-
-		if (call->peer != post->member->rank)
-			bitmap_set(&met, 2 * (uint64_t)call->peer + call->is_send);
-	}
-	return bitmap_count(&met) + 2 == 2 * (uint64_t)n_ranks;
-}
-
 /* Those that it receives from in @run, or sends more to than the buffers hold. */
 static void wait_for_peers(const struct run *run, struct post *post)
 {
@@ -133,7 +120,7 @@ static void wait_for_peers(const struct run *run, struct post *post)
 
 		if (op->flows[k].turn == run->turn &&
 		    (!call->is_send || call->bytes > SIM_BUFFER_BYTES))
-			latest_is(post, peer, arrival_in(run, post, peer, false));
+			latest_is(post, peer, p2p_start(run, post, peer, false));
 	}
 }
 
@@ -147,7 +134,7 @@ static int end_post(const struct run *run, struct post *post, double end, double
 	int r;
 
 	is_alike = timeline_is_folded(post->node) && timelines_are_folded(ops->timelines);
-	with_all = !is_alike && is_with_all(post, run->comm->n_ranks);
+	with_all = !is_alike && messages_are_alltoall(post->op);
 	too_much = !is_alike && is_too_much(run, post, n);
 	wait_for_peers(run, post);
 	if (too_much && !with_all)
@@ -167,43 +154,19 @@ static int end_post(const struct run *run, struct post *post, double end, double
 	return r;
 }
 
-/* When the last message of @run can begin: with its sender, where the buffers take it and the
- * receiver is real, else when that has come, too. */
-static double begin_of(const struct run *run, bool is_plain)
-{
-	double begin = -INFINITY;
-
-	for (uint32_t i = 0; i < run->n_posts; i++) {
-		const struct post *post = run->posts[i];
-		const struct op *op = post->op;
-		double at = arrival_of(post, post->member->world_rank, is_plain);
-
-		for (uint32_t k = 0; k < op->n_flows && at > begin; k++) {
-			const struct sched_p2p *call = &op->p2p->calls[k];
-
-			if (op->flows[k].turn == run->turn &&
-			    (call->is_send || call->bytes > SIM_BUFFER_BYTES ||
-			     !bitmap_test(&run->comm->is_real, call->peer)))
-				begin = at;
-		}
-	}
-	return begin;
-}
-
-/* The messages travel from their senders' arrival on; who receives later finds them there. */
+/* All send to all: the messages are one op, which begins when all are there. */
 static int share(struct run *run, bool is_plain, struct err *err)
 {
-	double *ends = run->ends + (is_plain ? run->n_posts : 0), end = -INFINITY;
-	double takes_ns = is_plain ? run->timing.model_ns : run->timing.end_ns;
-	double start = begin_of(run, is_plain), there;
+	double *ends = run->ends + (is_plain ? run->n_posts : 0), start = -INFINITY, end = start;
+	double takes_ns = is_plain ? run->timing.model_ns : run->timing.end_ns, there;
 	const struct warp *w;
 	int r;
 
 	for (uint32_t i = 0; i < run->n_posts; i++) {
 		const struct post *post = run->posts[i];
 
-		if (ends[i] > arrival_of(post, post->member->world_rank, is_plain))
-			end = fmax(end, ends[i]);
+		start = fmax(start, post_start(post, is_plain));
+		end = fmax(end, ends[i]);
 	}
 	start = fmax(start, end - takes_ns);
 	there = fmax(end, start + takes_ns);
@@ -219,7 +182,7 @@ static int share(struct run *run, bool is_plain, struct err *err)
 	return r;
 }
 
-int rule_p2p_end(struct run *run, struct err *err)
+static int share_all(struct run *run, struct err *err)
 {
 	int r = share(run, false, err);
 
@@ -227,8 +190,21 @@ int rule_p2p_end(struct run *run, struct err *err)
 		r = share(run, true, err);
 	else
 		memcpy(run->ends + run->n_posts, run->ends, run->n_posts * sizeof(*run->ends));
-	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
-		if (end_post(run, run->posts[i], run->ends[i], run->ends[run->n_posts + i]) < 0)
+	return r;
+}
+
+int rule_p2p_end(struct run *run, struct err *err)
+{
+	int r = run->has_messages ? messages_play(run, err) : share_all(run, err);
+
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
+		struct awaited *a = run->has_messages ? run->posts[i]->op->p2p->awaited : NULL;
+
+		if (end_post(run, run->posts[i], a ? awaited_end(a, false) : run->ends[i],
+			     a ? awaited_end(a, true) : run->ends[run->n_posts + i]) < 0)
 			r = err_set(err, ENOMEM, "no memory for the times of an op");
+		if (a)
+			a->is_told = true;
+	}
 	return r;
 }

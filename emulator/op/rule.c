@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "engine/ends.h"
 #include "engine/record.h"
+#include "op/awaited.h"
 #include "op/contention.h"
 #include "op/ideal.h"
 #include "op/image.h"
@@ -372,6 +373,23 @@ static void set_post(const struct timing *t, const double later_ns[2], uint64_t 
 		      (t->is_of_model ? RECORD_OF_MODEL : 0);
 }
 
+/* What the longest of the messages takes that it waits for. */
+static void set_message(struct post *post)
+{
+	const struct p2p *p2p = post->op->p2p;
+	const struct awaited *a = p2p->awaited;
+	const struct awaited_call *longest = NULL;
+
+	post->flags |= p2p->is_below_bound ? RECORD_BELOW_BOUND : 0;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->of[i].ns[0] > (longest ? longest->ns[0] : 0))
+			longest = &a->of[i];
+	if (!longest)
+		return;
+	post->model_ns = longest->ns[1];
+	post->injected_ns = longest->ns[0] - longest->ns[1];
+}
+
 void rule_move_posts(struct run *run)
 {
 	run->start_ns = UINT64_MAX;
@@ -381,11 +399,18 @@ void rule_move_posts(struct run *run)
 
 		if (!post)
 			continue;
-		set_times(post, run->timing.end_ns + run->waits_ns);
-		post->shared_ns = fmax(0, run->waits_ns - run->later_ns[0]);
+		if (run->has_messages) {
+			post->shared_ns = awaited_shared(post->op->p2p->awaited);
+			set_times(post, post->model_ns + post->injected_ns + post->shared_ns);
+		} else {
+			set_times(post, run->timing.end_ns + run->waits_ns);
+			post->shared_ns = fmax(0, run->waits_ns - run->later_ns[0]);
+		}
 		post->queued_ns =
 			real_start(post) - timeline_arrival(post->node, post->member->world_rank);
 		run->start_ns = post->start_ns < run->start_ns ? post->start_ns : run->start_ns;
+		if (run->has_messages && post->end_ns >= run->end_ns)
+			run->waits_ns = post->shared_ns;
 		run->end_ns = post->end_ns > run->end_ns ? post->end_ns : run->end_ns;
 	}
 }
@@ -401,6 +426,8 @@ int rule_apply(struct run *run, struct err *err)
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
 		set_post(&run->timing, run->later_ns, run->number, run->posts[i]);
 		run->posts[i]->flags |= run->is_below_bound ? RECORD_BELOW_BOUND : 0;
+		if (run->has_messages)
+			set_message(run->posts[i]);
 	}
 	if (r == 0)
 		rule_move_posts(run);

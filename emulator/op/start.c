@@ -2,6 +2,7 @@
 #include "op/start.h"
 
 #include "op/make.h"
+#include "op/messages.h"
 #include "op/rule.h"
 
 static void release(struct post *post)
@@ -65,6 +66,7 @@ int op_start(struct post *post, struct err *err)
 	struct op *op = post->op;
 	const struct ops_sink *sink = op->comm->ops->sink;
 	struct pair_post *ready = NULL;
+	bool is_ready;
 	int r;
 
 	post->has_arrived = true;
@@ -74,5 +76,9 @@ int op_start(struct post *post, struct err *err)
 		return r;
 	if (sink->is_lost && sink->is_lost(op))
 		return 0;
-	return r ? start(op, ready, err) : release_early(op, err);
+	is_ready = r;
+	r = messages_sent(post, err);
+	if (r < 0)
+		return r;
+	return is_ready ? start(op, ready, err) : release_early(op, err);
 }

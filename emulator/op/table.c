@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "op/awaited.h"
+
 struct comm_ops *comm_ops_get(struct comm *c)
 {
 	if (!c->open)
@@ -17,6 +19,14 @@ static void p2p_free(struct p2p *p2p)
 {
 	if (!p2p)
 		return;
+	for (uint32_t i = 0; p2p->sent && i < p2p->pair.n_calls; i++)
+		for (int k = 0; k < 2; k++)
+			if (p2p->sent[i].claim[k])
+				p2p->sent[i].claim[k]->p2p = NULL;
+	if (p2p->awaited)
+		p2p->awaited->run = NULL;
+	awaited_unref(p2p->awaited);
+	free(p2p->sent);
 	free(p2p->pair.calls);
 	free(p2p->calls);
 	free(p2p);

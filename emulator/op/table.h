@@ -50,6 +50,9 @@ struct post {
 	uint32_t how, flags; /* flags: of the record */
 };
 
+struct awaited;
+struct claim;
+
 struct flow {
 	uint64_t n_arrived;
 	uint64_t turn;   /* of the run that plays it; 0: not yet */
@@ -57,9 +60,24 @@ struct flow {
 	uint32_t out;    /* out-connection of the run's border */
 };
 
+/* What a send call's message does: from its sender's arrival on, whether its receiver is there or
+ * not (messages.h). [1]: without what-ifs. */
+struct message {
+	struct claim *claim[2]; /* borrowed; NULL: over, or it uses no links */
+	uint32_t entry[2];      /* of the claim */
+	uint64_t number[2];     /* of the claim; 0: none */
+	double at[2];           /* when it is there, or what the buffers take of it */
+	double alone[2];        /* ... if it shared its links with nobody */
+	double ns[2];           /* what that takes by itself */
+	bool is_part[2];        /* the rest waits for the receiver */
+};
+
 /* What only an op of point-to-point calls has. */
 struct p2p {
 	struct op *op;           /* borrowed */
+	struct awaited *awaited; /* a reference; NULL: it has not arrived */
+	struct message *sent;    /* owned, by call; NULL: its messages are not on their way */
+	bool is_below_bound;     /* they are, with others */
 	struct pair_post pair;   /* its calls are owned */
 	struct sched sched;      /* of its calls: the lanes that its worker knows */
 	struct sched_p2p *calls; /* owned; the schedule's */
@@ -94,14 +112,19 @@ struct run_end {
 	uint32_t call;
 };
 
-/* What an op of the network's holds on to as long as its ends may move (contention.h). */
+/* What an op of the network's holds on to as long as its ends may move (contention.h): a run's
+ * ends, or those of messages. */
 struct claim {
 	struct ops *ops; /* borrowed */
 	struct run *run; /* borrowed; NULL: it is over */
+	struct p2p *p2p; /* borrowed; of messages: their sender's; NULL: it is over */
 	bool is_plain;
 	uint32_t n;
 	struct claimed {
-		struct timeline_node *node; /* held, of a post */
+		struct timeline_node *node; /* held, of a run's post; NULL: of a message */
+		struct awaited *post;       /* a reference; a message's: whose call it ends */
+		uint32_t call;              /* of that one */
+		uint32_t sent;              /* UINT32_MAX, or the message of @p2p */
 		double end;                 /* of this run at the real rank; NAN: as the node's */
 	} of[];
 };
@@ -116,13 +139,14 @@ struct run {
 	const struct border *border; /* the call's, or @p2p_border; NULL: exchange none */
 	struct border p2p_border;    /* owned */
 	struct run_end *to;          /* owned; point-to-point: by in-connection */
-	double *ends; /* owned; point-to-point: by post, in virtual time; then the plain ones */
-	struct timing timing;        /* owned */
-	struct usage *usage;         /* a reference; point-to-point; NULL: it uses no links */
-	double waits_ns;             /* for links that other ops use, or that what-ifs change */
-	double later_ns[2];          /* of these, what links do to the op by itself; [1]: without
-				      * what-ifs */
-	bool is_below_bound;         /* with others */
+	double *ends;         /* owned; all to all: by post, in virtual time; then the plain ones */
+	struct timing timing; /* owned */
+	bool has_messages;    /* point-to-point, not all to all: they have claims */
+	struct usage *usage;  /* a reference; of all to all; NULL: it uses no links */
+	double waits_ns;      /* for links that other ops use, or that what-ifs change */
+	double later_ns[2];   /* of these, what links do to the op by itself; [1]: without
+			       * what-ifs */
+	bool is_below_bound;  /* with others */
 	struct claim *claim[2];      /* borrowed; with what-ifs, without; NULL: none */
 	struct engine_op *engine_op; /* NULL: the engine has ended it */
 	uint64_t number, turn;       /* turn: number + 1 */

@@ -60,6 +60,11 @@ double timeline_plain_start(const struct timeline_node *n)
 	return b && b->is_over ? fmax(n->at.plain, b->end.plain) : n->at.plain;
 }
 
+bool timeline_is_queued(const struct timeline_node *n)
+{
+	return n->before && !n->before->is_over;
+}
+
 bool timeline_is_folded(const struct timeline_node *n)
 {
 	const struct timeline_node *b = n->before;

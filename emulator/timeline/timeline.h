@@ -133,6 +133,8 @@ double timeline_plain_start(const struct timeline_node *n);
 /* How long after the end of the op before it in its queue it arrives there, negative: before that;
  * INFINITY: not known. */
 double timeline_behind(const struct timeline_node *n, uint32_t world_rank);
+/* The op before it in its queue is not known to be over yet. */
+bool timeline_is_queued(const struct timeline_node *n);
 /* Nothing tells its ranks apart: all start with the real one. */
 bool timeline_is_folded(const struct timeline_node *n);
 /* The ranks with its real rank as template, itself among them; @ret_n of them, sorted. */

@@ -363,7 +363,7 @@ static int usage_of(struct ask *a, const struct sched *s, const struct membershi
 		n_calls[i] = 2;
 	}
 	return solve_p2p_usage(ranks, n, calls_of, n_calls, c->chunk_bytes, &c->topology, m,
-			       a->delay, 0, NULL, NULL, ret, err);
+			       a->delay, 0, NULL, NULL, false, ret, err);
 }
 
 int ask_usage(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,

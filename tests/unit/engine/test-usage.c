@@ -146,7 +146,7 @@ static struct usage *usage_of_calls(const struct world *w, const struct sched_p2
 	for (uint32_t i = 0; i < c.n; i++)
 		c.list[i] = i;
 	assert_int_equal(solve_p2p_usage(&rank, 1, &calls, &n, 1 << 20, &w->t, &w->m, w->d, 0, NULL,
-					 &copies, &u, &err),
+					 &copies, false, &u, &err),
 			 0);
 	return u;
 }

@@ -1,0 +1,610 @@
+/* See messages.h. */
+#include "op/messages.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "engine/sim-ranks.h"
+#include "engine/solve-p2p.h"
+#include "op/awaited.h"
+#include "op/contention.h"
+#include "op/ideal.h"
+#include "op/image.h"
+#include "op/images.h"
+#include "op/moment.h"
+#include "op/p2p-start.h"
+
+/* --- calls --------------------------------------------------------------------------------- */
+
+static uint64_t buffer_bytes(const struct op *op)
+{
+	uint64_t chunk = op->sched->chunk_bytes ? op->sched->chunk_bytes : SCHED_CHUNK_DEFAULT;
+
+	return sim_buffered(op->sched) * chunk;
+}
+
+double messages_buffered(const struct op *op, uint64_t bytes)
+{
+	return bytes ? fmin(1, (double)buffer_bytes(op) / (double)bytes) : 1;
+}
+
+bool messages_are_alltoall(const struct op *op)
+{
+	uint32_t n = op->comm->n_ranks;
+	CLEANUP(bitmap_deinit) struct bitmap met = {0};
+
+	if (n <= 2 || op->n_flows + 2 < 2 * n || bitmap_init(&met, 2 * (uint64_t)n) < 0)
+		return false;
+	for (uint32_t k = 0; k < op->n_flows; k++) {
+		const struct sched_p2p *call = &op->p2p->calls[k];
+
+		if (call->peer != op->posts[0].member->rank)
+			bitmap_set(&met, 2 * (uint64_t)call->peer + call->is_send);
+	}
+	return bitmap_count(&met) + 2 == 2 * (uint64_t)n;
+}
+
+static bool has_message(const struct op *op, uint32_t k)
+{
+	const struct sched_p2p *call = &op->p2p->calls[k];
+
+	return call->bytes && call->peer != op->posts[0].member->rank;
+}
+
+static bool is_real(const struct op *op, uint32_t k)
+{
+	return bitmap_test(&op->comm->is_real, op->p2p->calls[k].peer);
+}
+
+/* The other end of call @k; NULL: it has not come, or is virtual. */
+static struct post *peer_of(const struct op *op, uint32_t k, uint32_t *ret_call)
+{
+	const struct pair_call *pair = op->p2p->pair.calls[k].pair;
+
+	if (!pair)
+		return NULL;
+	*ret_call = (uint32_t)(pair - pair->post->calls);
+	return &container_of(pair->post, struct p2p, pair)->op->posts[0];
+}
+
+/* --- some calls of one post ---------------------------------------------------------------- */
+
+/* Calls in one direction, all of the peers of which begin together. */
+struct part {
+	struct post *post;
+	bool is_plain, is_received;
+	uint32_t n;
+	uint32_t *index; /* owned; of the post's calls */
+	struct sched_p2p
+		*calls; /* owned; of these first, then others that say whose copies do what */
+	uint32_t n_all;
+	uint64_t number; /* for what is drawn */
+	struct timing timing;
+	double *ns; /* owned; what each takes by itself */
+};
+
+static void part_deinit(struct part *p)
+{
+	free(p->index);
+	free(p->calls);
+	free(p->ns);
+	timing_deinit(&p->timing);
+}
+
+static int part_init(struct part *p, struct post *post, bool is_plain, uint64_t number,
+		     struct err *err)
+{
+	size_t n = (size_t)post->op->n_flows + 1;
+
+	*p = (struct part){.post = post, .is_plain = is_plain, .number = number};
+	p->index = malloc(n * sizeof(*p->index));
+	p->calls = calloc(n, sizeof(*p->calls));
+	p->ns = calloc(n, sizeof(*p->ns));
+	return p->index && p->calls && p->ns ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+static void part_add(struct part *p, uint32_t k, uint64_t bytes)
+{
+	const struct sched_p2p *call = &p->post->op->p2p->calls[k];
+
+	p->index[p->n] = k;
+	p->calls[p->n++] =
+		(struct sched_p2p){.peer = call->peer, .is_send = call->is_send, .bytes = bytes};
+	p->n_all = p->n;
+}
+
+static double total_ns(const struct part *p)
+{
+	return p->is_plain ? p->timing.model_ns : p->timing.end_ns;
+}
+
+/* Ends by rank. */
+struct ends_of {
+	const struct part *p;
+	const struct run *run; /* NULL: all start at 0 */
+	double *ends;
+};
+
+static double take_start(void *ctx, uint32_t rank)
+{
+	const struct ends_of *e = ctx;
+
+	if (!e->run)
+		return 0;
+	return p2p_start_of(e->run, e->p->post, rank, e->p->is_plain);
+}
+
+static void take_end(void *ctx, uint32_t rank, double end_ns, double port_ns)
+{
+	const struct ends_of *e = ctx;
+
+	(void)port_ns;
+	e->ends[rank] = end_ns;
+}
+
+static int find_ends(const struct part *p, const struct run *run, double *ends, struct err *err)
+{
+	const struct comm *c = p->post->op->comm;
+	const struct sched_p2p *calls = p->calls;
+	struct ends_of e = {p, run, ends};
+	const struct p2p_ranks who = {.ctx = &e, .start = take_start, .done = take_end};
+
+	return solve_p2p_ends(&p->post->member->rank, 1, &calls, &p->n,
+			      p->post->op->sched->chunk_bytes, c->ops->cluster->topology,
+			      &c->members.map, c->ops->delay, p->number, &p->timing, p->is_plain,
+			      &who, err);
+}
+
+static bool has_one_peer(const struct part *p)
+{
+	for (uint32_t i = 1; i < p->n; i++)
+		if (p->calls[i].peer != p->calls[0].peer)
+			return false;
+	return true;
+}
+
+/* How long they take by themselves. */
+static int part_solve(struct part *p, struct err *err)
+{
+	const struct comm *c = p->post->op->comm;
+	const struct sched_p2p *calls = p->calls;
+	CLEANUP(freep) double *ends = NULL;
+	int r;
+
+	timing_deinit(&p->timing);
+	r = solve_p2p(&p->post->member->rank, 1, &calls, &p->n, p->post->op->sched->chunk_bytes,
+		      c->ops->cluster->topology, &c->members.map, c->ops->delay, NULL, p->number,
+		      &p->timing, err);
+	if (r < 0)
+		return r;
+	ideal_apply(c, &p->timing);
+	if (!p->is_received && !has_one_peer(p)) {
+		ends = malloc(c->n_ranks * sizeof(*ends));
+		r = ends ? find_ends(p, NULL, ends, err) : err_set(err, ENOMEM, "out of memory");
+	}
+	for (uint32_t i = 0; i < p->n && r == 0; i++)
+		p->ns[i] = ends ? ends[p->calls[i].peer] : total_ns(p);
+	return r;
+}
+
+static uint32_t copies_of(void *ctx, uint32_t rank, const uint32_t **ret)
+{
+	const struct post *post = ctx;
+	uint32_t n;
+
+	(void)rank;
+	*ret = timeline_ranks(post->node, &n);
+	return n;
+}
+
+static bool are_together(void *ctx, uint32_t copy, uint32_t peer)
+{
+	const struct comm *c = ((const struct post *)ctx)->op->comm;
+	const struct membership *m = &c->members.map;
+	struct radix image;
+
+	if (cluster_is_real(c->ops->cluster, copy))
+		return false; /* its calls are its own */
+	if (membership_rank(m, copy) >= 0)
+		return membership_rank(m, peer) >= 0;
+	return image_at(c, copy, &image) == 0 && radix_find(&image, peer) >= 0;
+}
+
+static int find_usage(const struct part *p, struct usage **ret, struct err *err)
+{
+	const struct comm *c = p->post->op->comm;
+	CLEANUP(images_deinit) struct images images = {.comm = c};
+	const struct usage_images walk = {images_next, &images};
+	const struct usage_copies copies = {copies_of, are_together, p->post};
+	const struct sched_p2p *list = p->calls;
+	const struct p2p_calls calls = {
+		.ranks = &p->post->member->rank,
+		.n_calls = &p->n_all,
+		.calls = &list,
+		.n_ranks = 1,
+		.chunk_bytes = p->post->op->sched->chunk_bytes,
+		.is_received = p->is_received,
+	};
+
+	return solver_p2p_usage(c->ops->solver, c->number, &calls, &c->members.map, p->number,
+				&walk, &copies, ret, err);
+}
+
+/* Room for what two ends of each message wait for. */
+static struct claim *claim_new(struct post *post, bool is_plain, uint32_t n)
+{
+	struct claim *c = calloc(1, sizeof(*c) + 2 * n * sizeof(c->of[0]));
+
+	if (!c)
+		return NULL;
+	c->p2p = post->op->p2p;
+	c->is_plain = is_plain;
+	return c;
+}
+
+/* @a's @call is over at @at, as long as @c goes on so; NULL: it uses no links. */
+static void await_claim(struct claim *c, struct awaited *a, uint32_t call, bool is_plain,
+			uint64_t number, double at, double alone, double ns)
+{
+	struct awaited_call *of = &a->of[call];
+
+	of->at[is_plain] = at;
+	of->alone[is_plain] = alone;
+	of->ns[is_plain] = ns;
+	of->number[is_plain] = number;
+	if (c)
+		c->of[c->n++] = (struct claimed){.post = awaited_ref(a),
+						 .call = call,
+						 .sent = UINT32_MAX,
+						 .end = at};
+}
+
+/* The last op in the queue of the post's rank. */
+static uint64_t *last_of(const struct post *post)
+{
+	const struct comm *c = post->op->comm;
+
+	return c->open->members[post->member - c->real].claimed;
+}
+
+/* Claims the links from @start on, behind @after, for @solo_ns. *@ret_c NULL: it needs none. */
+static int part_claim(const struct part *p, double start, double solo_ns, uint64_t after,
+		      struct claim **ret_c, struct contention *ret, struct err *err)
+{
+	struct overlap_op op = {.solo_ns = solo_ns, .start = start, .begin = start, .after = after};
+	struct claim *c;
+	int r;
+
+	*ret = (struct contention){0};
+	*ret_c = NULL;
+	if (!(solo_ns > 0))
+		return 0;
+	r = find_usage(p, &op.usage, err);
+	if (r < 0)
+		return r;
+	c = claim_new(p->post, p->is_plain, p->n);
+	if (!c)
+		return err_set(err, ENOMEM, "no memory for ops that share the network");
+	if (!p->is_received && after == last_of(p->post)[p->is_plain]) /* whatever was before */
+		op.start = fmin(start, p->is_plain ? timeline_plain_arrival(p->post->node)
+						   : timeline_arrival(p->post->node,
+								      p->post->member->world_rank));
+	r = contention_claim(p->post, c, &op, ret, err);
+	if (r == 0)
+		*ret_c = c;
+	p->post->op->p2p->is_below_bound |= r == 0 && ret->is_below_bound;
+	return r;
+}
+
+static double at_of(const struct contention *got, double start, double ns)
+{
+	return got->warp ? contention_at(got->warp, start, start + ns) : start + ns;
+}
+
+/* What all ranks of a group need, whatever its messages: no more than the group. */
+static double extra_of(const struct timing *t, bool is_plain)
+{
+	double ns = (is_plain ? 0 : t->extra_ns) + t->plan.base_ns + t->shared_ns;
+
+	return fmax(0, fmin(ns, is_plain ? t->model_ns : t->end_ns));
+}
+
+/* --- what a post sends --------------------------------------------------------------------- */
+
+/* Whether the buffers need not hold all of message @k back: they take it, or who receives it is
+ * there. */
+static bool is_free(const struct op *op, uint32_t k, bool is_plain, double start)
+{
+	uint32_t call;
+	const struct post *peer = peer_of(op, k, &call);
+
+	return messages_buffered(op, op->p2p->calls[k].bytes) >= 1 || !is_real(op, k) ||
+	       (peer && post_start(peer, is_plain) <= start);
+}
+
+/* When the sender is over with a message that the buffers do not take, of which @got carries
+ * @bytes. */
+static void await_sender(const struct part *p, struct claim *c, const struct contention *got,
+			 uint32_t i, double start)
+{
+	struct op *op = p->post->op;
+	uint32_t k = p->index[i];
+	double all = (double)op->p2p->calls[k].bytes, taken = (double)buffer_bytes(op);
+	double ns = p->ns[i] * fmin(1, (all - taken) / (double)p->calls[i].bytes);
+
+	if (all > taken)
+		await_claim(c, op->p2p->awaited, k, p->is_plain, got->number, at_of(got, start, ns),
+			    start + ns + got->later_ns, p->ns[i] + got->later_ns);
+}
+
+static int send_all(struct post *post, bool is_plain, uint64_t number, struct err *err)
+{
+	CLEANUP(part_deinit) struct part p;
+	struct op *op = post->op;
+	double start = post_start(post, is_plain), *from = &op->p2p->awaited->from[is_plain];
+	struct contention got;
+	struct claim *c;
+	int r = part_init(&p, post, is_plain, number, err);
+
+	for (uint32_t k = 0; k < op->n_flows && r == 0; k++)
+		if (op->p2p->calls[k].is_send && has_message(op, k))
+			part_add(&p, k,
+				 is_free(op, k, is_plain, start) ? op->p2p->calls[k].bytes
+								 : buffer_bytes(op));
+	if (r < 0 || p.n == 0)
+		return r;
+	r = part_solve(&p, err);
+	if (r == 0)
+		r = part_claim(&p, start, total_ns(&p), last_of(post)[is_plain], &c, &got, err);
+	for (uint32_t i = 0; i < p.n && r == 0; i++) {
+		struct message *m = &op->p2p->sent[p.index[i]];
+
+		m->claim[is_plain] = c;
+		m->number[is_plain] = got.number;
+		m->at[is_plain] = at_of(&got, start, p.ns[i]);
+		m->ns[is_plain] = p.ns[i] + got.later_ns;
+		m->alone[is_plain] = start + m->ns[is_plain];
+		m->is_part[is_plain] = p.calls[i].bytes < op->p2p->calls[p.index[i]].bytes;
+		if (c) {
+			m->entry[is_plain] = c->n;
+			c->of[c->n++] =
+				(struct claimed){.sent = p.index[i], .end = m->at[is_plain]};
+		}
+		await_sender(&p, c, &got, i, start);
+	}
+	if (r == 0)
+		*from = fmax(*from, start + extra_of(&p.timing, is_plain));
+	return r;
+}
+
+static void copy_plain(struct p2p *p2p)
+{
+	for (uint32_t k = 0; k < p2p->pair.n_calls; k++) {
+		struct awaited_call *of = &p2p->awaited->of[k];
+		struct message *m = &p2p->sent[k];
+
+		of->at[1] = of->at[0];
+		of->alone[1] = of->alone[0];
+		of->ns[1] = of->ns[0];
+		m->at[1] = m->at[0];
+		m->ns[1] = m->ns[0];
+	}
+	p2p->awaited->from[1] = p2p->awaited->from[0];
+}
+
+static int begin(struct post *post, struct err *err)
+{
+	struct p2p *p2p = post->op->p2p;
+	struct ops *ops = post->op->comm->ops;
+	uint64_t number = ops->n_ops;
+	int r;
+
+	if (!p2p->awaited)
+		p2p->awaited = awaited_new(ops, post->node, post->op->n_flows);
+	p2p->sent = calloc((size_t)post->op->n_flows + 1, sizeof(*p2p->sent));
+	if (!p2p->awaited || !p2p->sent)
+		return err_set(err, ENOMEM, "out of memory");
+	r = send_all(post, false, number, err);
+	if (r == 0 && config_moves_times(ops->config))
+		r = send_all(post, true, number, err);
+	return r;
+}
+
+int messages_sent(struct post *post, struct err *err)
+{
+	struct op *op = post->op;
+
+	if (!op->p2p || timeline_is_queued(post->node) || messages_are_alltoall(op))
+		return 0;
+	moment_of_op(op);
+	return begin(post, err);
+}
+
+/* --- what a run plays of it ---------------------------------------------------------------- */
+
+/* The rest of message @k, which the buffers did not take, goes on when both are there. */
+static int send_rest(struct post *post, uint32_t k, bool is_plain, uint64_t number, struct err *err)
+{
+	CLEANUP(part_deinit) struct part p;
+	struct op *op = post->op;
+	const struct message *m = &op->p2p->sent[k];
+	uint64_t bytes = op->p2p->calls[k].bytes, taken = buffer_bytes(op);
+	double there, begin, alone, all_ns, ns, handed;
+	struct contention got;
+	struct post *to;
+	struct claim *c;
+	uint32_t call = 0;
+	int r = part_init(&p, post, is_plain, number, err);
+
+	if (r < 0)
+		return r;
+	to = peer_of(op, k, &call);
+	there = post_start(to, is_plain);
+	part_add(&p, k, bytes);
+	r = part_solve(&p, err);
+	all_ns = p.ns[0];
+	p.calls[0].bytes = taken;
+	if (r == 0)
+		r = part_solve(&p, err);
+	p.calls[0].bytes = bytes - taken;
+	ns = all_ns - p.ns[0];
+	begin = fmax(m->at[is_plain], there);
+	alone = fmax(m->alone[is_plain], there);
+	if (r == 0)
+		r = part_claim(&p, begin, ns, m->number[is_plain], &c, &got, err);
+	if (r < 0)
+		return r;
+	await_claim(c, to->op->p2p->awaited, call, is_plain, got.number, at_of(&got, begin, ns),
+		    alone + ns + got.later_ns, all_ns + got.later_ns);
+	op->p2p->awaited->from[is_plain] = fmax(op->p2p->awaited->from[is_plain], there);
+	if (bytes <= 2 * taken)
+		return 0;
+	handed = ns * (double)(bytes - 2 * taken) / (double)(bytes - taken);
+	await_claim(c, op->p2p->awaited, k, is_plain, got.number, at_of(&got, begin, handed),
+		    alone + handed + got.later_ns, all_ns + got.later_ns);
+	return 0;
+}
+
+/* Call @k of the sender's is for a real rank, which is there now. */
+static int meet(struct post *post, uint32_t k, bool is_plain, uint64_t number, struct err *err)
+{
+	struct p2p *p2p = post->op->p2p;
+	const struct message *m = &p2p->sent[k];
+	struct claim *c = m->claim[is_plain];
+	uint32_t call = 0;
+	struct post *to = peer_of(post->op, k, &call);
+	struct awaited *a = to->op->p2p->awaited;
+
+	if (m->is_part[is_plain])
+		return send_rest(post, k, is_plain, number, err);
+	await_claim(NULL, a, call, is_plain, m->number[is_plain], m->at[is_plain],
+		    m->alone[is_plain], m->ns[is_plain]);
+	if (c) {
+		c->of[m->entry[is_plain]].post = awaited_ref(a);
+		c->of[m->entry[is_plain]].call = call;
+	}
+	return 0;
+}
+
+/* A virtual receiver of what the buffers do not take keeps the sender. */
+static void wait_for_virtual(const struct run *run, struct post *post, uint32_t k, bool is_plain)
+{
+	const struct op *op = post->op;
+	const struct sched_p2p *call = &op->p2p->calls[k];
+	double share = messages_buffered(op, call->bytes), *from;
+
+	if (share >= 1)
+		return;
+	from = &op->p2p->awaited->from[is_plain];
+	*from = fmax(*from, p2p_start_of(run, post, call->peer, is_plain) +
+				    fmax(0, 1 - 2 * share) * op->p2p->sent[k].ns[is_plain]);
+}
+
+static bool is_of(const struct run *run, const struct op *op, uint32_t k)
+{
+	return op->flows[k].turn == run->turn && has_message(op, k);
+}
+
+/* What virtual ranks send to @post, each from its own arrival on: one claim, as late as it can be.
+ */
+static int from_virtual(const struct run *run, struct post *post, bool is_plain, struct err *err)
+{
+	CLEANUP(part_deinit) struct part p;
+	CLEANUP(freep) double *ends = NULL;
+	const struct op *op = post->op;
+	double begin = -INFINITY, start, end;
+	struct contention got;
+	struct claim *c;
+	int r = part_init(&p, post, is_plain, run->number, err);
+
+	p.is_received = true;
+	for (uint32_t k = 0; k < op->n_flows && r == 0; k++)
+		if (!op->p2p->calls[k].is_send && is_of(run, op, k) && !is_real(op, k)) {
+			part_add(&p, k, op->p2p->calls[k].bytes);
+			begin = fmax(begin,
+				     p2p_start_of(run, post, op->p2p->calls[k].peer, is_plain));
+		}
+	if (r < 0 || p.n == 0)
+		return r;
+	r = part_solve(&p, err);
+	if (r == 0) {
+		ends = malloc(op->comm->n_ranks * sizeof(*ends));
+		r = ends ? find_ends(&p, run, ends, err) : err_set(err, ENOMEM, "out of memory");
+	}
+	if (r < 0)
+		return r;
+	end = ends[post->member->rank];
+	start = fmax(begin, end - total_ns(&p));
+	for (uint32_t k = 0; k < op->n_flows; k++) /* whose copies do the same */
+		if (op->p2p->calls[k].is_send && is_of(run, op, k))
+			p.calls[p.n_all++] = op->p2p->calls[k];
+	end = fmin(end, start + total_ns(&p));
+	r = part_claim(&p, start, total_ns(&p), 0, &c, &got, err);
+	if (r == 0)
+		await_claim(c, op->p2p->awaited, p.index[0], is_plain, got.number,
+			    at_of(&got, start, end - start), end + got.later_ns,
+			    total_ns(&p) + got.later_ns);
+	return r;
+}
+
+static int play(struct run *run, bool is_plain, struct err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
+		struct post *post = run->posts[i];
+		const struct op *op = post->op;
+		double *from = &op->p2p->awaited->from[is_plain];
+
+		*from = fmax(*from, post_start(post, is_plain) + extra_of(&run->timing, is_plain));
+		for (uint32_t k = 0; k < op->n_flows && r == 0; k++) {
+			if (!op->p2p->calls[k].is_send || !is_of(run, op, k))
+				continue;
+			if (is_real(op, k))
+				r = meet(post, k, is_plain, run->number, err);
+			else
+				wait_for_virtual(run, post, k, is_plain);
+		}
+		if (r == 0)
+			r = from_virtual(run, post, is_plain, err);
+	}
+	return r;
+}
+
+/* The next ops of its ranks come after what they are over with last. */
+static void queue_up(const struct run *run, bool is_plain)
+{
+	for (uint32_t i = 0; i < run->n_posts; i++) {
+		const struct post *post = run->posts[i];
+		const struct awaited_call *last = awaited_last(post->op->p2p->awaited, is_plain);
+
+		if (last && last->number[is_plain])
+			last_of(post)[is_plain] = last->number[is_plain];
+	}
+}
+
+int messages_play(struct run *run, struct err *err)
+{
+	bool has_plain = config_moves_times(run->comm->ops->config);
+	int r = 0;
+
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
+		if (!run->posts[i]->op->p2p->sent)
+			r = begin(run->posts[i], err);
+		if (r == 0)
+			run->posts[i]->op->p2p->awaited->run = run;
+	}
+	if (r == 0)
+		r = play(run, false, err);
+	if (r == 0 && has_plain)
+		r = play(run, true, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < run->n_posts && !has_plain; i++)
+		copy_plain(run->posts[i]->op->p2p);
+	queue_up(run, false);
+	queue_up(run, true);
+	return 0;
+}

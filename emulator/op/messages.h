@@ -1,0 +1,17 @@
+/* The messages of point-to-point calls. Each claims the links (contention.h) from its sender's
+ * arrival on: all of it where its receiver is there by then, else what NCCL's buffers take, and the
+ * rest when both are there. Who receives later finds it there. Groups in which all send to all are
+ * played as one op instead (p2p.h). */
+#pragma once
+
+#include "op/table.h"
+
+/* @post has arrived, and rule_is_ready() looked at it: what it sends is on its way, unless it waits
+ * for the op before, or is part of an all-to-all. Return: 0; negative errno with the sentence. */
+int messages_sent(struct post *post, struct err *err);
+/* The calls of @run, with has_messages: what its posts' ends follow from. Return: as above. */
+int messages_play(struct run *run, struct err *err);
+/* What buffers take of a message, a share of it. */
+double messages_buffered(const struct op *op, uint64_t bytes);
+/* Whether @op sends to and receives from each of the others, more than one. */
+bool messages_are_alltoall(const struct op *op);
