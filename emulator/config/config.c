@@ -106,33 +106,6 @@ char *config_where(const struct config *c, enum option_id id, size_t item, char 
 	return buf;
 }
 
-/* The @i-th of all what-ifs, delays first. */
-static const char *what_if_text(const struct config *c, size_t i)
-{
-	if (i < c->n_what_ifs)
-		return c->what_ifs[i];
-	i -= c->n_what_ifs;
-	return i < c->n_link_changes ? c->link_changes[i].text
-				     : c->failures[i - c->n_link_changes].text;
-}
-
-char *config_model(const struct config *c, char *buf, size_t size)
-{
-	size_t used = (size_t)snprintf(buf, size, "%s", c->model);
-	size_t n = c->n_what_ifs + c->n_link_changes + c->n_failures;
-
-	for (size_t i = 0; i < n && used < size; i++) {
-		const char *text = what_if_text(c, i);
-
-		if (used + strlen(text) + 32 > size && i + 1 < n) {
-			snprintf(buf + used, size - used, " + %zu more what-ifs", n - i);
-			break;
-		}
-		used += (size_t)snprintf(buf + used, size - used, " + %s", text);
-	}
-	return buf;
-}
-
 /* --- flags ---------------------------------------------------------------- */
 
 int config_take(struct config *c, const struct option_word *w, struct err *err)

@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "config/config.h"
-#include "config/fabric-file.h"
+#include "config/kept-file.h"
 #include "config/yaml-file.h"
 
 #define KEY_MAX 128
@@ -278,7 +278,7 @@ int config_file(struct config *c, const char *path, struct err *err)
 	int r = yaml_load(path, "cluster file", &text, &n, err);
 
 	r = r < 0 ? r : config_parse(c, path, text, n, err);
-	if (r == 0 && fabric_file_beside(c, path) < 0)
+	if (r == 0 && kept_files_beside(c, path) < 0)
 		r = err_set(err, ENOMEM, "%s: out of memory", path);
 	return r;
 }

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "config/config.h"
-#include "config/fabric-file.h"
+#include "config/kept-file.h"
 
 /* A double-quoted scalar: the only form that holds any text. */
 static void write_quoted(FILE *f, const char *text)
@@ -117,17 +117,15 @@ static void write_option(FILE *f, const struct config *c, enum option_id id, siz
 	}
 }
 
-/* The copy of the fabric's file. */
-static void write_kept(FILE *f, const struct config *c, size_t level)
+/* An option that names a file, with the name of its copy. */
+static void write_kept(FILE *f, const struct config *c, enum option_id id, size_t level)
 {
-	const char *file = fabric_file(c), *slash = strrchr(file, '/');
-	char name[PATH_MAX];
+	char text[PATH_MAX + 256];
 
 	indent(f, level);
-	snprintf(name, sizeof(name), FABRIC_FILE_FOLDER "/%s", slash ? slash + 1 : file);
-	fprintf(f, "%s: ", last_part(options[CONFIG_FABRIC].key));
-	write_quoted(f, name);
-	write_source(f, c, CONFIG_FABRIC);
+	fprintf(f, "%s: ", last_part(options[id].key));
+	write_quoted(f, kept_file_text(c, id, text, sizeof(text)));
+	write_source(f, c, id);
 }
 
 /* What the default was derived to. */
@@ -153,7 +151,7 @@ static int write_all(const struct config *c, bool is_kept, FILE *f)
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const char *key = options[i].key;
 		bool derived = c->values[i].n_items == 0;
-		size_t level;
+		size_t level, n;
 
 		if (derived && i != CONFIG_REAL)
 			continue;
@@ -188,8 +186,8 @@ static int write_all(const struct config *c, bool is_kept, FILE *f)
 		level = open_groups(f, before, key);
 		if (derived)
 			write_derived(f, c, (enum option_id)i, level);
-		else if (i == CONFIG_FABRIC && is_kept && fabric_file(c))
-			write_kept(f, c, level);
+		else if (is_kept && kept_file(c, (enum option_id)i, &n))
+			write_kept(f, c, (enum option_id)i, level);
 		else
 			write_option(f, c, (enum option_id)i, level);
 		before = key;
@@ -204,7 +202,7 @@ int config_write(const struct config *c, FILE *f)
 
 int config_write_run(const struct config *c, const char *dir, FILE *f)
 {
-	int r = fabric_file_keep(c, dir);
+	int r = kept_files_keep(c, dir);
 
 	return r < 0 ? r : write_all(c, true, f);
 }

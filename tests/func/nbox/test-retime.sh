@@ -113,13 +113,18 @@ says "--exchange: a record is re-timed without it" "with the reason"
 exits 0 "counts of what the run has not" "$NBOX" retime ddp --nodes 8 --counts alltoall=total
 says "warning: --counts: no AllToAll" "are a warning"
 mkdir mine
+printf 'kind,bytes,us\nall,8,10\nall,1048576,500\n' >mine/times.csv
 "$NBOX" topo --preset dgx-h100 --nodes 4 --yaml >mine/lab.yaml
 iterations=1
 exits 0 "a run on a fabric of the user's" run here 0 ddp --fabric mine/lab.yaml
 mkdir elsewhere
-mv here elsewhere && rm -r mine
+exits 0 "a run by a table of the user's" "$NBOX" retime here --model table:file=mine/times.csv --out tabled
+mv here tabled elsewhere && rm -r mine
 exits 0 "goes elsewhere with its fabric" "$NBOX" retime elsewhere/here --out elsewhere/there
 exits 0 "and so does what was re-timed of it" env -C / "$NBOX" retime "$tmp/elsewhere/there"
+exits 0 "a table goes with it" env -C / "$NBOX" retime "$tmp/elsewhere/tabled" --json "$tmp/tabled.json"
+is "$(json tabled.json 'd["modelled_ms"]')" "$(json elsewhere/tabled/summary.json 'd["modelled_ms"]')" "with its times"
+is "$(json tabled.json 'd["model"]')" table:file=times.csv "by its name"
 is "$(sed -n 's/^ *fabric: \([^ ]*\) .*/\1/p' elsewhere/there/config.yaml)" '"config-fabric/lab.yaml"' "each has its copy"
 exits 2 "an unknown run is refused" "$NBOX" retime no-such-run
 exits 2 "an unknown flag is refused" "$NBOX" retime ddp --nodez 8

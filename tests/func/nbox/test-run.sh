@@ -161,7 +161,7 @@ exits 1 "a model that lacks the job's first op" timeout 600 "$NBOX" run --nodes 
 says "nbox run: delay model table: no-broadcast.txt has times of allreduce; an op of another kind (allgather reducescatter broadcast " "is warned of before the job"
 summary=${out##*-- nbox:}
 out=$summary says "warning: no op was recorded: the job ended with exit code 1 before its first op was over; communicator 1 was aborted: op 0 (Broadcast)" "the summary repeats why"
-is "$(cat none/aborts.txt)" "communicator 1 was aborted: op 0 (Broadcast): the delay model 'table:file=no-broadcast.txt' says nothing about Broadcast of 8 ranks by chain: choose another model or algorithm" "in one line of aborts.txt"
+is "$(cat none/aborts.txt)" "communicator 1 was aborted: op 0 (Broadcast): the delay model 'table:file=none/config-model/no-broadcast.txt' says nothing about Broadcast of 8 ranks by chain: choose another model or algorithm" "in one line of aborts.txt"
 is "$(echo "$summary" | grep -c 'readelf\|modelled\|lateness\|communication')" 0 "and neither guesses nor counts nothing"
 exits 0 "its report" "$NBOX" report none
 says "exit code 1 before its first op was over; communicator 1 was aborted" "knows it, too"
