@@ -163,7 +163,7 @@ struct comm_ops {
 	/* of ops with a root: n_rooted have been called, n_started are played; when the members of
 	 * the last ones have come, by number, with what-ifs and without */
 	uint64_t n_rooted, n_started;
-	struct wire_arrive before; /* nboxd/comm/failure.c: of its last collective */
+	struct wire_arrive before; /* failing.c: of its last collective */
 	bool has_before;
 	double came[ROOTED_AHEAD_MAX], plain_came[ROOTED_AHEAD_MAX];
 	/* rule.c: whether some rank copies a real rank that is no member */

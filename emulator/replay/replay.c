@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "config/open-model.h"
+#include "op/failing.h"
 #include "op/open.h"
 #include "op/rule.h"
 #include "op/table.h"
@@ -27,6 +28,9 @@ struct stage {
 	double *lags;                 /* owned, as the nodes; NULL: nobody wants them */
 	struct timeline_node **nodes; /* of ops, by row; held */
 	int error;                    /* of who wants them */
+	struct failing failing;
+	bool is_ended;   /* by a failure: nothing more happens */
+	char ended[256]; /* where a failure ends the job, or keeps it waiting */
 };
 
 static struct stage *stage_of(struct ops *ops)
@@ -57,14 +61,87 @@ static void on_warn(struct ops *ops, const char *sentence)
 		sink->warn(sink->ctx, sentence);
 }
 
+/* --- failures --------------------------------------------------------------------------------- */
+
+/* What the job does after an error it decides itself. */
+static void end(struct stage *s, const struct failure *what, const struct comm *c)
+{
+	const uint32_t *rank = failing_rank(what, c);
+
+	if (what->how != FAILURE_ERROR || s->is_ended)
+		return;
+	s->is_ended = true;
+	if (what->n_ranks)
+		snprintf(s->ended, sizeof(s->ended),
+			 "what-if %.128s: world rank %u is gone: the job ends here", what->text,
+			 rank ? *rank : what->ranks[0]);
+	else
+		snprintf(s->ended, sizeof(s->ended),
+			 "what-if %.128s: the op failed: the job ends here", what->text);
+}
+
+static bool on_opened(void *ctx, struct op *op, uint32_t kind)
+{
+	struct stage *s = ctx;
+
+	for (size_t i = 0; i < s->failing.n; i++)
+		if (failing_on_op(&s->failing.list[i], op->comm, kind))
+			end(s, s->failing.list[i].what, op->comm);
+	return !s->is_ended;
+}
+
+static void fail_at(struct stage *s, const struct post *post)
+{
+	double at_ns = s->failing.n ? timeline_arrival(post->node, post->member->world_rank) : 0;
+
+	for (size_t i = 0; i < s->failing.n; i++)
+		if (failing_on_arrival(&s->failing.list[i], at_ns, post->step))
+			end(s, s->failing.list[i].what, post->op->comm);
+}
+
+static bool is_lost(struct op *op)
+{
+	struct stage *s = stage_of(op->comm->ops);
+	char name[OP_NAME_MAX], why[80];
+	const struct failure *what;
+	uint32_t rank;
+
+	if (!op->p2p && op->n_arrived < op->n_posts)
+		return false;
+	what = failing_hold(&s->failing, op, &rank);
+	if (what && !s->ended[0])
+		snprintf(s->ended, sizeof(s->ended),
+			 "what-if %.96s: %s never completes: %s: the job waits from here on",
+			 what->text,
+			 op_name(op->key.seq, op_first_arrived(op)->member->rank, op->comm->number,
+				 name, sizeof(name)),
+			 failing_why(what, rank, why, sizeof(why)));
+	return op->held;
+}
+
+static void warn_of_unmet(const struct stage *s)
+{
+	char sentence[512];
+
+	for (size_t i = 0; i < s->failing.n; i++) {
+		const struct failing_state *state = &s->failing.list[i];
+		const char *why =
+			state->has_struck ? failing_unmet(state) : "the record ends before";
+
+		snprintf(sentence, sizeof(sentence), "what-if %.400s: %s", state->what->text,
+			 why ? why : "");
+		if (why)
+			s->in->sink.warn(s->in->sink.ctx, sentence);
+	}
+}
+
 static const struct ops_sink ops_sink = {
+	.is_lost = is_lost,
 	.released = on_released,
 	.moved = rule_move_posts,
 	.debt = on_debt,
 	.warn = on_warn,
 };
-
-static const struct player_sink player_sink = {.failed = NULL};
 
 /* --- how far ranks are behind ----------------------------------------------------------------- */
 
@@ -86,6 +163,9 @@ static void on_taken(void *ctx, uint32_t row)
 {
 	struct stage *s = ctx;
 
+	fail_at(s, s->player.posts[row]);
+	if (!s->nodes)
+		return;
 	s->nodes[row] = timeline_node_hold(s->player.posts[row]->node);
 	tell_lags(s, row, s->nodes[row], false);
 }
@@ -95,6 +175,8 @@ static void on_over(void *ctx, uint32_t row)
 	struct stage *s = ctx;
 	const struct rows_row *of = &s->in->graph->rows[row];
 
+	if (!s->nodes)
+		return;
 	if (of->is_op) {
 		tell_lags(s, row, s->nodes[row], true);
 		timeline_node_release(s->nodes[row]);
@@ -107,7 +189,9 @@ static void on_over(void *ctx, uint32_t row)
 	}
 }
 
-static const struct player_sink lags_sink = {.taken = on_taken, .over = on_over};
+static const struct player_sink player_sink = {.opened = on_opened,
+					       .taken = on_taken,
+					       .over = on_over};
 
 /* --- the world -------------------------------------------------------------------------------- */
 
@@ -144,13 +228,14 @@ static int open_stage(struct stage *s, struct err *err)
 				    .ops = &s->ops,
 				    .out = &s->part.out,
 				    .terms = in->terms,
-				    .sink = in->sink.lags ? &lags_sink : &player_sink,
+				    .sink = &player_sink,
 				    .ctx = s};
 	s->comms = calloc(rec->n_comms + 1, sizeof(*s->comms));
 	s->lags = in->sink.lags ? malloc(c->world * sizeof(*s->lags)) : NULL;
 	s->nodes = in->sink.lags ? calloc((size_t)in->graph->n + 1, sizeof(struct timeline_node *))
 				 : NULL;
-	if (!s->comms || (in->sink.lags && (!s->lags || !s->nodes)))
+	if (failing_init(&s->failing, c) < 0 || !s->comms ||
+	    (in->sink.lags && (!s->lags || !s->nodes)))
 		return err_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = player_open(&s->player, err);
@@ -179,6 +264,7 @@ static void stage_deinit(struct stage *s)
 	free(s->comms);
 	free(s->lags);
 	free(s->nodes);
+	failing_deinit(&s->failing);
 	player_close(&s->player);
 	part_deinit(&s->part);
 }
@@ -221,15 +307,18 @@ int replay_play(const struct replay *in, struct record *ret, struct replay_told 
 
 	if (r == 0)
 		r = player_start(&s.player, 0, err);
-	if (r == 0)
-		r = player_advance(&s.player, INFINITY, err);
+	while (r == 0 && !s.is_ended && player_next(&s.player) < INFINITY)
+		r = player_advance(&s.player, player_next(&s.player), err);
 	if (r == 0 && s.error)
 		r = err_set(err, -s.error, "no memory for the times of all ranks");
 	if (r < 0)
 		return r;
 	*told = (struct replay_told){.counts = s.part.told, .n_lost = drop_lost(&s)};
-	if (in->sink.warn)
+	memcpy(told->ended, s.ended, sizeof(told->ended));
+	if (in->sink.warn) {
 		ops_tell_unmet(&s.ops, in->sink.warn, in->sink.ctx);
+		warn_of_unmet(&s);
+	}
 	if (in->sink.warn && delay_warning(s.ops.delay))
 		in->sink.warn(in->sink.ctx, delay_warning(s.ops.delay));
 	if (delay_decided_by(s.ops.delay))

@@ -45,7 +45,9 @@ struct replay {
 
 struct replay_told {
 	struct counts_told counts;
-	uint64_t n_lost;      /* rows that waited for what the record does not have: cut off */
+	uint64_t n_lost;      /* rows that waited for what the record does not have, or for a rank
+				 that failed, or came after that: cut off */
+	char ended[256];      /* where a failure ends the job; "": none does */
 	char decided_by[512]; /* what a scheduler decided ops by; "": nothing */
 	char network[512];    /* that times come from, in words; "": the model is none */
 };

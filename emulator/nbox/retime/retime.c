@@ -181,7 +181,7 @@ static void fill_report(const struct recorded *r, const struct config *c, struct
 	warn_of_layout(&r->run.rec.header, c, rep);
 	told_counts(&ret->told.counts, &r->worlds.sizes,
 		    r->run.rec.header.world_size != c->world ? &r->declared : NULL, rep);
-	if (ret->told.n_lost)
+	if (ret->told.n_lost && !ret->told.ended[0])
 		report_warn(
 			rep,
 			"%llu of %u rows of the record wait for what it does not have, and are left "
@@ -248,11 +248,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .sizes = &r->worlds.sizes,
 				  .declared = &r->declared,
 				  .sink = {.warn = on_warn, .ctx = &warnings}};
-	int e = c->n_failures
-			? err_set(err, EINVAL,
-				  "%s: a rank that fails is not re-timed, for no record has what the job does then; --what-if none leaves it out",
-				  c->failures[0].text)
-			: refuse_live_options(c, err);
+	int e = refuse_live_options(c, err);
 
 	e = e == 0 ? replay_play(&in, &ret->rec, &ret->told, err) : e;
 	if (e < 0)
@@ -267,6 +263,10 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 		record_deinit(&ret->rec);
 		return err_set(err, ENOMEM, "out of memory");
 	}
+	if (ret->told.ended[0]) /* first: all other figures are those before */
+		report_warn(&ret->report,
+			    "%s; what it does then no record knows: %llu of %u rows are left out",
+			    ret->told.ended, (unsigned long long)ret->told.n_lost, r->graph.n);
 	for (uint32_t i = 0; i < warnings.n_warnings; i++)
 		report_warn(&ret->report, "%s", warnings.warnings[i]);
 	fill_report(r, c, &was, ret);

@@ -42,8 +42,8 @@ static void tell(struct report *rep, enum counts_how how, uint32_t kind, enum la
 		rep->n_counts++;
 	}
 	if (how == COUNTS_ASSUMED)
-		report_warn(rep, "assumed: %llu %s have %s in the new world", (unsigned long long)n,
-			    name, laws[law]);
+		report_warn(rep, "assumed: %llu %s have %s", (unsigned long long)n, name,
+			    laws[law]);
 	if (how == COUNTS_BEYOND)
 		report_warn(
 			rep,

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "op/failing.h"
+
 struct comm;
 struct comms;
 struct op;
@@ -13,11 +15,11 @@ struct post;
 struct loop;
 
 struct failures {
-	struct comms *comms;        /* borrowed */
-	struct loop *loop;          /* borrowed */
-	struct failure_state *list; /* owned; one each of config->failures */
-	uint64_t first_op_ns;       /* by the wall clock; 0: none yet */
-	uint64_t slip_ns;           /* virtual time is behind it by so much */
+	struct comms *comms; /* borrowed */
+	struct loop *loop;   /* borrowed */
+	struct failing failing;
+	uint64_t first_op_ns; /* by the wall clock; 0: none yet */
+	uint64_t slip_ns;     /* virtual time is behind it by so much */
 };
 
 /* Return: 0 or -ENOMEM. */

@@ -57,9 +57,19 @@ is "$(json hang/summary.json '300 <= d["total_injected_ms"] < 310')" True "the r
 exits 0 "a rank that fails, as expected" run dead alike.job --model none --steps "$steps" --what-if fail:rank=2,from=9steps --expect 'exit_code == 1' --expect 'ops == 32'
 says "what-if fail:rank=2,from=9steps: world rank 2 is gone" "is named"
 
+# from a record it ends there, too: with as many ops as live
+ops() { "$NBOX" report --csv "$1" | tail -n +2 | wc -l; }
+exits 0 "the same from the record of a run without it" "$NBOX" retime plain --steps "$steps" --what-if fail:rank=2,from=9steps --out dead-again \
+	--expect 'exit_code == 1' --expect 'ops == 32'
+says "warning: what-if fail:rank=2,from=9steps: world rank 2 is gone: the job ends here; what it does then no record knows: " "says where it ends"
+is "$(json dead-again/summary.json '[e["text"] for e in d["expected"]]')" "['ops == 32']" "what is expected of an exit code is not judged"
+exits 0 "the record of the run that failed" "$NBOX" retime dead
+says "what-if fail:rank=2,from=9steps: the record ends before" "ends before it"
+exits 0 "a run of other calls" run unlike unlike.job --model ring
+
 # nobody is told: the job waits until somebody else ends it
 noted() { grep -qs "never completes" "$1/notes.txt"; }
-while read -r name job what op; do
+while read -r name job record what op; do
 	timeout 200 "$NBOX" run --nodes 4 --gpus-per-node 1 --out "$name" --steps "$steps" --what-if "$what" -- "$stepper" "$job" --iterations 17 >"$name.log" 2>&1 &
 	pid=$!
 	logs=("$name.log")
@@ -69,10 +79,13 @@ while read -r name job what op; do
 	is $? 143 "$name: the job waited until it was ended"
 	is "$(wc -l <"$name.log" | awk '{ print ($1 > 3) }') $("$NBOX" report --csv "$name" | wc -l)" "1 $((op + 1))" "$name: what came before is in the record"
 	is "$(grep -c "what-if $what: op $op of communicator 1 never completes" "$name.log")" 1 "$name: the summary says why"
+	exits 0 "$name: from a record" "$NBOX" retime "$record" --steps "$steps" --what-if "$what" --out "$name-again"
+	is "$(ops "$name-again")" "$op" "$name: as many ops as live"
+	says "what-if $what: op $op of communicator 1 never completes: world rank " "$name: and why"
 done <<'T'
-silent alike.job fail:node=1,from=4steps,how=silent 12
-counted alike.job fail:rank=2,after=13,how=silent 13
-desync unlike.job desync:rank=1,after=10 10
+silent alike.job plain fail:node=1,from=4steps,how=silent 12
+counted alike.job plain fail:rank=2,after=13,how=silent 13
+desync unlike.job unlike desync:rank=1,after=10 10
 T
 exits 0 "one op off among calls that are alike" run unseen alike.job --model none --what-if desync:rank=1,after=10
 says "warning: what-if desync:rank=1,after=10: no op was held up by it" "is not noticed, as in life"
