@@ -374,9 +374,12 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 		}
 		await_sender(&p, c, &got, i, start);
 	}
-	if (r == 0)
-		*from = fmax(*from, start + extra_of(&p.timing, is_plain));
-	return r;
+	if (r < 0)
+		return r;
+	*from = fmax(*from, start + extra_of(&p.timing, is_plain));
+	if (!is_plain)
+		op->p2p->timing = p.timing;
+	return 0;
 }
 
 static void copy_plain(struct p2p *p2p)
@@ -409,7 +412,18 @@ static int begin(struct post *post, struct err *err)
 	r = send_all(post, false, number, err);
 	if (r == 0 && config_moves_times(ops->config))
 		r = send_all(post, true, number, err);
+	else
+		copy_plain(p2p);
 	return r;
+}
+
+bool messages_wait_for_nobody(const struct op *op)
+{
+	for (uint32_t k = 0; op->p2p->sent && k < op->n_flows; k++)
+		if (!op->p2p->calls[k].is_send || !has_message(op, k) ||
+		    messages_buffered(op, op->p2p->calls[k].bytes) < 1)
+			return false;
+	return op->p2p->sent;
 }
 
 int messages_sent(struct post *post, struct err *err)

@@ -9,6 +9,8 @@
 /* @post has arrived, and rule_is_ready() looked at it: what it sends is on its way, unless it waits
  * for the op before, or is part of an all-to-all. Return: 0; negative errno with the sentence. */
 int messages_sent(struct post *post, struct err *err);
+/* Its buffers take all that @op sends, it is on its way, and there is nothing else. */
+bool messages_wait_for_nobody(const struct op *op);
 /* The calls of @run, with has_messages: what its posts' ends follow from. Return: as above. */
 int messages_play(struct run *run, struct err *err);
 /* What buffers take of a message, a share of it. */

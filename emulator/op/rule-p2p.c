@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "engine/sim-ranks.h"
 #include "op/awaited.h"
 #include "op/contention.h"
@@ -207,4 +208,25 @@ int rule_p2p_end(struct run *run, struct err *err)
 			a->is_told = true;
 	}
 	return r;
+}
+
+int rule_p2p_end_early(struct post *post, struct err *err)
+{
+	struct awaited *a = post->op->p2p->awaited;
+	double spent = awaited_end(a, false) - post_start(post, false);
+	CLEANUP(freep) double *ends = NULL;
+	uint32_t n;
+	const uint32_t *ranks = timeline_ranks(post->node, &n);
+	int r;
+
+	if (timeline_is_folded(post->node)) {
+		r = timeline_end_all(post->node, awaited_end(a, false), awaited_end(a, true));
+	} else {
+		ends = malloc(n * sizeof(*ends));
+		for (uint32_t i = 0; ends && i < n; i++)
+			ends[i] = timeline_start(post->node, ranks[i]) + spent;
+		r = ends ? timeline_end_each(post->node, ends, awaited_end(a, true)) : -ENOMEM;
+	}
+	a->is_told = true;
+	return r < 0 ? err_set(err, ENOMEM, "no memory for the times of an op") : 0;
 }

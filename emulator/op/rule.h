@@ -16,6 +16,6 @@ int rule_apply(struct run *run, struct err *err);
 /* The ends of @run's posts have moved: by the wall clock, too. */
 void rule_move_posts(struct run *run);
 /* The same for one post of an op that has not started, where its end depends on nobody who has not
- * arrived: a broadcast's root waits for nobody. Return: 0; 1: it does; negative errno with the
- * sentence. */
+ * arrived: a broadcast's root waits for nobody, nor does a send that NCCL's buffers take. Return:
+ * 0; 1: it does; negative errno with the sentence. */
 int rule_apply_early(struct op *op, struct post *post, struct err *err);

@@ -8,8 +8,8 @@
  *     played by several runs; it is over with the one that ends last.
  *   - A flow is the messages of one connection from a real rank, counted as they come.
  *
- *   post: arrived → released (all its calls are in runs) → done
- *   op:   freed when all its posts are done and its runs have ended
+ *   post: arrived → released (all its calls are in runs, or it waits for nobody) → done
+ *   op:   freed when all its posts are done, its calls have their pairs and its runs have ended
  *   run:  stays behind its end as long as an op of it: the ends may move */
 #pragma once
 
@@ -77,6 +77,7 @@ struct p2p {
 	struct op *op;           /* borrowed */
 	struct awaited *awaited; /* a reference; NULL: it has not arrived */
 	struct message *sent;    /* owned, by call; NULL: its messages are not on their way */
+	struct timing timing;    /* of these by themselves */
 	bool is_below_bound;     /* they are, with others */
 	struct pair_post pair;   /* its calls are owned */
 	struct sched sched;      /* of its calls: the lanes that its worker knows */
