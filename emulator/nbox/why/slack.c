@@ -78,7 +78,8 @@ static double free_ns(const struct curve *v, const struct why_slack *s, double h
 		else
 			low = at;
 	}
-	return low;
+	/* nothing hides what shows at once: it is only too little to be more than nearly */
+	return added(v, s, low) < low / 2 ? low : 0;
 }
 
 /* Where the curve is furthest below the line through its beginning that is half as steep as its

@@ -72,6 +72,11 @@ won = {x["if"]: x["ms"] for x in w["retimed"]}
 near(won["rank 17 computes as long as its template"], won["the what-if slow:rank=17,compute=3 is left out"], 1e-9)
 assert won["rank 17 computes as long as its template"] < 0.6 * w["median_ms"]
 P
+holds "text and JSON agree" <<'P'
+text = subprocess.run([nbox, "why", "pipeline"], stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
+w = why("pipeline")
+assert w["headline"] in text and all(f'{p["ms"]:9.3f} ms' in text for p in w["path"][:3]) and f'{w["retimed"][0]["ms"]:9.3f} ms' in text, text
+P
 holds "each real rank has its slack" <<'P'
 assert {s["rank"] for s in why("pipeline")["slack"]} == {0, 2} and {s["rank"] for s in why("ddp")["slack"]} == {0}
 P
