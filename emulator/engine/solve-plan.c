@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/whole-links.h"
 #include "fabric/link-number.h"
 
 _Static_assert((int)NBOX_NVSWITCH == (int)FABRIC_NVSWITCH && (int)NBOX_PCIE == (int)FABRIC_PCIE &&
@@ -115,10 +116,11 @@ double planned_whole_bytes(const struct price *p, const struct fabric_view *v, e
 
 /* The scheduler knows what the classes of the fabric say. A link that was changed holds up its
  * rail, and so all: NCCL deals the bytes evenly. */
-static double whole_over_links(const struct price *p, const struct fabric_view *v, double whole_ns)
+static double whole_over_links(const struct price *p, const struct fabric_view *v,
+			       const struct nbox_plan *plan)
 {
 	const struct fabric *f = delay_fabric(p->delay);
-	double ns = whole_ns;
+	double ns = fmax(plan->whole_ns, whole_links_ns(p, plan));
 
 	for (size_t i = 0; i < f->n_changes; i++) {
 		enum link_kind kind = link_kind(f->changes[i].link);
@@ -177,7 +179,7 @@ int planned_init(struct planned *pl, struct price *p, const struct sched *s, str
 	pl->plan.base_ns *= p->residual;
 	if (pl->plan.whole_ns >= 0) {
 		pl->plan.whole_ns *= p->residual;
-		pl->plan.whole_ns = whole_over_links(p, &view, pl->plan.whole_ns);
+		pl->plan.whole_ns = whole_over_links(p, &view, &pl->plan);
 		return 0;
 	}
 	r = planned_schedule(&pl->plan, &pl->s, ranks_per_domain(pl, p, &view), &pl->s, err);

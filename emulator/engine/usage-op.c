@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "engine/solve-plan.h"
 #include "engine/usage-walk.h"
+#include "engine/whole-links.h"
 #include "fabric/link-number.h"
 
 static int add_rank(const struct usage_walk *w, uint32_t rank)
@@ -69,7 +70,7 @@ static int add_whole(const struct usage_walk *w, const struct nbox_plan *plan)
 					  fmax(1, lanes / (view.n_nics ? view.n_nics : 1)));
 		}
 	}
-	return r;
+	return r == 0 ? whole_links_add(w->price, plan, w->maker, w->is_own) : r;
 }
 
 /* Ranks that stand for all: an all-to-all has as many connections as pairs. */

@@ -19,7 +19,6 @@ struct place {
 	enum place_kind {
 		NOWHERE,
 		ALL_PORTS,
-		A_PORT,
 		ONE_GPU, /* b of node a */
 		GPUS,    /* of node a */
 		ALL_NICS,
@@ -41,7 +40,6 @@ struct op {
 	double bytes, n_ranks;
 	uint32_t n_domains;
 	uint32_t root; /* world rank */
-	double most;   /* the fastest rank's bytes/ns */
 	double ns;     /* the bound so far */
 	struct place where;
 };
@@ -99,8 +97,10 @@ static void need(const struct op *op, const struct set *s, double *ret_out, doub
 		out = s->has_root ? b * others : 0;
 		in = s->has_root ? 0 : b * s->n_ranks;
 		break;
+	case COLL_SENDRECV: /* somebody in it has its next rank elsewhere */
+		out = in = b;
+		break;
 	case COLL_ALLREDUCE:
-	case COLL_SENDRECV: /* some rank sends or receives so much: see bound_all() */
 	case COLL_KINDS:
 	default:
 		break;
@@ -201,7 +201,6 @@ static void bound_each_rank(struct op *op, const struct membership *m, const str
 		census_next(op->f, c, &at, &d);
 		s.out = rank_rate(op, rank, d.n_ranks > 1, LINK_OUT);
 		s.in = rank_rate(op, rank, d.n_ranks > 1, LINK_IN);
-		op->most = fmax(op->most, fmax(s.out, s.in));
 		cut(op, &s, 1, (struct place){ONE_GPU, rank / n, rank % n}, sum);
 	}
 }
@@ -227,7 +226,6 @@ static void bound_ranks(struct op *op, const struct membership *m, const struct 
 			s.out = fmax(s.out, rank_rate(op, rank + i, d.n_ranks > 1, LINK_OUT));
 			s.in = fmax(s.in, rank_rate(op, rank + i, d.n_ranks > 1, LINK_IN));
 		}
-		op->most = fmax(op->most, fmax(s.out, s.in));
 		if (!f->n_changes)
 			cut_alike(op, &s, (double)d.n_ranks * d.times, has_root,
 				  (struct place){GPUS, d.first, 0}, &sum);
@@ -410,6 +408,10 @@ static void bound_latency(struct op *op, const struct membership *m, const struc
 	bool is_in = op->kind == COLL_REDUCE || op->kind == COLL_GATHER;
 	uint32_t ends[4];
 
+	if (op->kind == COLL_SENDRECV) {
+		bound_pair(op, c, membership_world(m, m->n_ranks - 1), membership_world(m, 0));
+		return;
+	}
 	find_ends(op, m, c, ends);
 	ends[3] = is_out || is_in ? op->root : ends[0];
 	for (size_t i = 0; i < 4; i++)
@@ -426,12 +428,6 @@ static void bound_all(struct op *op, const struct membership *m, const struct ce
 {
 	const struct fabric_network *n = &op->f->network;
 
-	if (op->kind == COLL_SENDRECV) { /* nobody knows here who has the bytes */
-		bound_ranks(op, m, c);
-		op->ns = 0;
-		raise(op, op->bytes / op->most, (struct place){A_PORT, 0, 0});
-		return;
-	}
 	if (op->n_domains > 1)
 		bound_domains(op, c);
 	if (op->n_domains > 1 && leaf_is_cut(op->f) && n->kind == FABRIC_CABLES)
@@ -450,7 +446,6 @@ static void write_place(const struct place *p, char *buf, size_t size)
 	static const char *const texts[] = {
 		[NOWHERE] = "",
 		[ALL_PORTS] = "the GPUs' ports",
-		[A_PORT] = "a GPU's port",
 		[GPUS] = "the GPUs of",
 		[ALL_NICS] = "the NICs of all nodes",
 		[NICS] = "the NICs of",

@@ -238,8 +238,9 @@ int fabric_view(const struct fabric *f, const struct membership *m, struct fabri
 
 /* bound.c: no op of @kind over @m takes less: its bytes through the busiest GPU port, the NICs of a
  * domain that are near to its ranks, a leaf or a group of leaves, or the latency of the longest
- * path that it needs, whichever is longer. @bytes as struct sched has them. @ret_where: the link
- * that says so, of @size bytes; "" where nothing does. 0: one rank, or out of memory. O(ranks). */
+ * path that it needs, whichever is longer. @bytes as struct sched has them; of COLL_SENDRECV what
+ * each rank sends to the next one, the last to the first. @ret_where: the link that says so, of
+ * @size bytes; "" where nothing does. 0: one rank, or out of memory. O(ranks). */
 double fabric_bound(const struct fabric *f, enum coll_kind kind, uint64_t bytes, uint32_t root,
 		    const struct membership *m, char *ret_where, size_t size);
 

@@ -119,6 +119,10 @@ int perf_print_table(const struct record *rec, const struct report *rep, enum co
 		n++;
 	}
 	fprintf(to, "# Avg bus bandwidth    : %g\n#\n", n ? sum / (double)n : 0);
+	if (kind == COLL_SENDRECV)
+		fprintf(to,
+			"# rank %u's send and receive; without --live: until all ranks are through\n",
+			rep->rank);
 	return 0;
 }
 

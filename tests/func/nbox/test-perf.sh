@@ -17,6 +17,8 @@ is "$(awk '$1 == 32768 { print ($11 >= $6) }' <<<"$out")" 1 "what this machine t
 columns=$(grep '^# *size' <<<"$out" | tr -s ' ')
 is "$columns" "# size count type redop root time algbw busbw #wrong injected this machine" "nccl-tests' columns, and two more"
 is "$(grep -cE '^ +[0-9]+ +[0-9]+ ' <<<"$out")" 6 "rows of nccl-tests' table: $(grep -cE '^ +[0-9]' <<<"$out")"
+exits 0 "perf sendrecv" "$NBOX" perf --live sendrecv --nodes 4 --gpus-per-node 1 -b 1K -e 1K -n 1 -w 0 --model alphabeta --out o-sendrecv
+says "# rank 0's send and receive; without --live: until all ranks are through" "says whose times these are"
 for op in allgather reducescatter broadcast reduce alltoall; do
 	exits 0 "perf $op" "$NBOX" perf --live $op --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model alphabeta --out "o-$op"
 	says "65536" "a row of $op"
@@ -219,6 +221,12 @@ exits 0 "the same as a table" "$NBOX" perf allreduce --preset dgx-h100 --nodes 4
 says "warning: the what-ifs add nothing to any of these times" "warns"
 exits 0 "a send round all ranks over a slow NIC" "$NBOX" perf sendrecv --nodes 4 --gpus-per-node 1 --inter-bandwidth 1MB/s --inter-latency 0us --model pinned -b 1M -e 1M --what-if link:node=2,slower=2
 is "$(awk '$1 == 1048576 { print $6 }' <<<"$out")" 2097152.00 "takes twice as long"
+# NVLSTree's trees over 128 domains: four of their edges leave the first leaf's 32 nodes, with a sixteenth of the bytes each on a rail
+at_leaf() { "$NBOX" perf allreduce --preset dgx-h100 --nodes 128 --model nccl -b 1G -e 1G "$@" | awk '$1 == 1073741824 { print $6, $11 }'; }
+is "$(at_leaf --what-if link:rack=0,slower=100)" "17119.61 nvlstree" "a what-if on a leaf acts on NVLSTree"
+is "$(at_leaf --cable leaf0.up=10Gbps)" "214748.36 nvlstree" "so does a changed cable"
+printf '%s\n' 'preset: 100gbe' 'network: {kind: leaf-spine, latency: 2us, nodes_per_leaf: 4}' >leaves.yaml
+is "$("$NBOX" perf sendrecv --fabric leaves.yaml --nodes 16 --gpus-per-node 1 --model nccl -b 64M -e 64M --cable leaf0.up=1Gbps | awk '$1 == 67108864 { print $9 }')" 536870.91 "the bound of a send round all ranks sees the cables of a leaf"
 printf 'classes: [{preset: p4d}]\nnetwork: {kind: leaf-spine, latency: 2us, nodes_per_leaf: 4, oversubscription: 2}\n' >leaves.yaml
 # hashed SEED: the time of an all-to-all, in us; 0: no hash
 hashed() { "$NBOX" perf alltoall --fabric leaves.yaml --nodes 16 -b 64M -e 64M --model nccl --ecmp "$1" | awk '$1 == 67108864 { print $6 }'; }

@@ -317,7 +317,7 @@ static double tree(const struct fabric *f, const struct membership *m, double by
 static void no_schedule_beats_the_bound(void **state)
 {
 	struct rng rng;
-	uint32_t table[64], n_reached = 0;
+	uint32_t table[64], n_reached = 0, n_sent = 0;
 	char where[128];
 
 	(void)state;
@@ -340,6 +340,9 @@ static void no_schedule_beats_the_bound(void **state)
 			assert_true(b <= slack * pairs(f, &m, bytes, false));
 			b = bound(f, COLL_REDUCESCATTER, 1000000000, &m);
 			assert_true(b <= slack * ring(f, &m, (n - 1) * bytes));
+			b = bound(f, COLL_SENDRECV, 1000000000, &m);
+			assert_true(b <= slack * ring(f, &m, bytes));
+			n_sent += is_near(b, ring(f, &m, bytes));
 			b = bound(f, COLL_ALLTOALL, 1000000000, &m);
 			assert_true(b <= slack * pairs(f, &m, bytes, false));
 			assert_true(b <= slack * pairs(f, &m, bytes, true));
@@ -358,7 +361,7 @@ static void no_schedule_beats_the_bound(void **state)
 		}
 		fabric_free(f);
 	}
-	assert_true(n_reached > 100); /* else it says too little */
+	assert_true(n_reached > 100 && n_sent > 100); /* else it says too little */
 }
 
 /* By domains that are alike, from a list of ranks, and rank by rank, as with a changed link. */
