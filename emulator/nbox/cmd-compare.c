@@ -42,7 +42,7 @@ int cmd_compare(int argc, char **argv)
 	struct option_word w;
 	struct err err = {""};
 	bool is_json = false;
-	int n = 0, r = 0;
+	int n = 0, r = 0, code;
 
 	for (int i = 1; i < argc && sides;) {
 		r = option_take(COMMAND_COMPARE, argc, argv, &i, &w, &err);
@@ -70,9 +70,8 @@ int cmd_compare(int argc, char **argv)
 		r = compare_load(words[i], &sides[i], &err);
 	if (!sides || r < 0)
 		fprintf(stderr, "nbox compare: %s\n", sides ? err.text : "out of memory");
-	else
-		r = print(&sides[0], &sides[1], is_json);
+	code = !sides ? 1 : r < 0 ? 2 : print(&sides[0], &sides[1], is_json);
 	for (int i = 0; i < 2 && sides; i++)
 		compare_deinit(&sides[i]);
-	return !sides || r != 0;
+	return code;
 }

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "base/plain.h"
 #include "calibrate/write.h"
+#include "fabric/read/open.h"
 #include "nbox/commands.h"
 #include "nbox/fit/fabric-fit.h"
 #include "nbox/fit/inputs.h"
@@ -167,12 +168,24 @@ static int fit_curves(const struct request *q, const struct samples *samples, st
 	return r;
 }
 
-static int fit(const struct request *q, struct err *err)
+static int check_fabric(const char *fabric, struct err *err)
+{
+	struct fabric *f = NULL;
+	int r = fabric ? fabric_open(fabric, 1, 0, &f, err) : 0;
+
+	fabric_free(f);
+	return r;
+}
+
+/* *ret_code: the exit code where it fails. */
+static int fit(const struct request *q, int *ret_code, struct err *err)
 {
 	struct samples samples = {.list = NULL};
 	char source[FITTED_SOURCE];
-	int r = inputs_read(q->inputs, q->n_inputs, &q->hints, &samples, err);
+	int r = check_fabric(q->fabric, err);
 
+	r = r == 0 ? inputs_read(q->inputs, q->n_inputs, &q->hints, &samples, err) : r;
+	*ret_code = r < 0 ? 2 : 1;
 	samples_merge(&samples);
 	if (r == 0 && q->fabric)
 		r = fabric_fit(q->fabric, &samples, name_sources(q, source, sizeof(source)), q->out,
@@ -189,7 +202,7 @@ int cmd_fit(int argc, char **argv)
 	struct request q = {.hints = {.kind = -1}, .form = FIT_AUTO, .inputs = inputs};
 	struct option_word w;
 	struct err err = {""};
-	int r = inputs ? 0 : err_set(&err, ENOMEM, "out of memory");
+	int r = inputs ? 0 : err_set(&err, ENOMEM, "out of memory"), code;
 
 	for (int i = 1; r == 0 && i < argc;) {
 		r = option_take(COMMAND_FIT, argc, argv, &i, &w, &err);
@@ -210,8 +223,8 @@ int cmd_fit(int argc, char **argv)
 		fprintf(stderr, "nbox fit: %s\n", err.text);
 		return 2;
 	}
-	r = fit(&q, &err);
+	r = fit(&q, &code, &err);
 	if (r < 0)
 		fprintf(stderr, "nbox fit: %s\n", err.text);
-	return r < 0;
+	return r < 0 ? code : 0;
 }

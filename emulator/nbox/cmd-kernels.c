@@ -74,15 +74,13 @@ int cmd_kernels(int argc, char **argv)
 	if (r == 0 && !path)
 		r = err_set(&err, EINVAL,
 			    "which trace? nbox kernels TRACE; see nbox kernels --help");
+	r = r == 0 ? read_trace(path, &trace, &err) : r;
 	if (r < 0) {
 		fprintf(stderr, "nbox kernels: %s\n", err.text);
 		return 2;
 	}
-	r = read_trace(path, &trace, &err);
-	if (r == 0) {
-		r = write_table(&trace, path, out, &err);
-		trace_deinit(&trace);
-	}
+	r = write_table(&trace, path, out, &err);
+	trace_deinit(&trace);
 	if (r < 0)
 		fprintf(stderr, "nbox kernels: %s\n", err.text);
 	return r < 0;

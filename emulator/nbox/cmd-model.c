@@ -156,7 +156,7 @@ int cmd_model(int argc, char **argv)
 	struct err err = {""};
 	struct fitted f;
 	bool is_sound = true;
-	int r = 0;
+	int r = 0, code;
 
 	for (int i = 1; r == 0 && i < argc;) {
 		r = option_take(COMMAND_MODEL, argc, argv, &i, &w, &err);
@@ -173,6 +173,7 @@ int cmd_model(int argc, char **argv)
 		return 2;
 	}
 	r = fitted_load(q.file, &f, &err);
+	code = r < 0 || strcmp(q.verb, "eval") == 0 ? 2 : 1;
 	if (r == 0) {
 		if (strcmp(q.verb, "eval") == 0)
 			r = eval(&q, &f, &err);
@@ -184,5 +185,5 @@ int cmd_model(int argc, char **argv)
 	}
 	if (r < 0)
 		fprintf(stderr, "nbox model: %s\n", err.text);
-	return r < 0 || !is_sound;
+	return r < 0 ? code : !is_sound;
 }

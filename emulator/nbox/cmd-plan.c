@@ -112,15 +112,16 @@ static int show(const struct args *a, struct err *err)
 {
 	struct sweep_results results;
 	struct plan plan;
-	int r = sweep_results_read(&a->c.sweep, &results), code;
+	int r = sweep_results_read(&a->c.sweep, &results), code = 1;
 
 	if (r < 0)
 		return r;
 	r = plan_make(&a->ask, &results, &plan, err);
-	code = results.n_failed ? 1 : 0;
 	if (r == 0) {
 		r = write_files(&plan, a, err);
-		code = a->goal && plan.n_met == 0 ? EXPECT_EXIT_CODE_UNMET : code;
+		code = results.n_failed                                  ? 1
+		       : results.n_unmet || (a->goal && plan.n_met == 0) ? EXPECT_EXIT_CODE_UNMET
+									 : 0;
 		plan_deinit(&plan);
 	}
 	sweep_results_deinit(&results);

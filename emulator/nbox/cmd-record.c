@@ -74,14 +74,10 @@ int cmd_record(int argc, char **argv)
 		r = err_set(&err, EINVAL, "%s",
 			    q.verb ? "of which run? nbox list has their names"
 				   : "what? nbox record dump RECORD; see --help");
-	if (r < 0) {
-		fprintf(stderr, "nbox record: %s\n", err.text);
-		return 2;
-	}
-	r = run_load(q.word, &run, &err);
+	r = r == 0 ? run_load(q.word, &run, &err) : r;
 	if (r < 0) {
 		fprintf(stderr, "nbox record: %s\n", err.text[0] ? err.text : strerror(-r));
-		return 1;
+		return 2;
 	}
 	if (run.info.is_running)
 		fprintf(stderr, "nbox record: " REPORT_UNDER_WAY_TEXT "\n");

@@ -200,6 +200,15 @@ static int end(int r, int exit_code, const struct err *err)
 	return r < 0 ? exit_code : 0;
 }
 
+/* A folder, or the name of a run or a plan. */
+static bool is_there(const char *word)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), LIVE_RUN_TOP "/%s", word);
+	return access(word, F_OK) == 0 || access(path, F_OK) == 0;
+}
+
 int cmd_report(int argc, char **argv)
 {
 	CLEANUP(loaded_run_deinit) struct loaded_run run = {0};
@@ -215,11 +224,13 @@ int cmd_report(int argc, char **argv)
 		r = find_newest(newest, &err);
 		a.words[a.n++] = newest;
 	}
-	exit_code = r == 0 ? 1 : exit_code;
+	for (size_t i = 0; i < a.n && r == 0; i++)
+		r = is_there(a.words[i]) ? 0 : runs_not_found(a.words[i], &err);
 	if (r == 0 && a.format != PAGE_TEXT)
 		return end(page_write(a.words, a.n, a.format, a.out ? a.out : "-", &err), 1, &err);
 	if (r == 0)
 		r = run_load(a.words[0], &run, &err);
+	exit_code = r == 0 ? 1 : exit_code;
 	if (r == 0 && is_export(&a) && run.info.is_running)
 		fprintf(stderr, "nbox report: " REPORT_UNDER_WAY_TEXT "\n");
 	if (r == 0 && a.is_csv)

@@ -132,6 +132,8 @@ void plan_print_table(const struct plan *plan, FILE *to)
 	for (size_t i = 0; i < plan->notes.n; i++)
 		fprintf(to, "   %c              %s (%zu of %zu points)\n", (char)('a' + i),
 			plan->notes.list[i].text, plan->notes.list[i].n, g->n_points);
+	if (r->n_unmet)
+		fprintf(to, "   not as expected  %zu of %zu points\n", r->n_unmet, g->n_points);
 	if (r->n_failed)
 		fprintf(to, "   failed         %zu of %zu points\n", r->n_failed, g->n_points);
 	fprintf(to,

@@ -14,7 +14,7 @@ exits 0 "a run" timeout 300 "$NBOX" perf --live allreduce --nodes 4 --gpus-per-n
 # fresh: a copy of it in the folder bad
 fresh() { rm -rf bad && cp -r good bad; }
 for name in record.nbox summary.json notes.txt aborts.txt ends.txt; do
-	case $name in record.nbox) code=1 ;; *) code=0 ;; esac
+	case $name in record.nbox) code=2 ;; *) code=0 ;; esac
 	for kind in pipe device folder; do
 		fresh && rm -f bad/$name
 		case $kind in pipe) mkfifo bad/$name ;; device) ln -s /dev/zero bad/$name ;; folder) mkdir bad/$name ;; esac

@@ -76,10 +76,10 @@ cp -r nbox-out/first nbox-out/cut && truncate -s -50 nbox-out/cut/record.nbox
 exits 0 "compare with a record that is cut off" "$NBOX" compare first cut
 says "B, warning: the record's end is missing" "says so"
 rm -r nbox-out/cut
-exits 1 "compare with none" "$NBOX" compare first fourth
+exits 2 "compare with none" "$NBOX" compare first fourth
 says "nbox compare: fourth is neither a results directory nor the name of a run" "says so"
 for name in bad worse; do
-	exits 1 "compare with $name" timeout 60 "$NBOX" compare first $name
+	exits 2 "compare with $name" timeout 60 "$NBOX" compare first $name
 	is "$(wc -l <<<"$out")" 1 "is one sentence"
 done
 rm nbox-out/second/config.yaml && mkfifo nbox-out/second/config.yaml
