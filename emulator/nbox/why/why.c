@@ -288,10 +288,6 @@ static int play(struct look *l, const struct why_config *from, struct why *w, st
 
 	if (r == 0)
 		r = recorded_finish(l->r, l->config, err);
-	if (r == 0 && l->config->n_failures)
-		r = err_set(err, EINVAL,
-			    "%s: a rank that fails is not re-timed; --what-if none leaves it out",
-			    l->config->failures[0].text);
 	if (r < 0)
 		return r;
 	l->terms = calloc((size_t)l->r->graph.n + 1, sizeof(*l->terms));

@@ -65,6 +65,8 @@ says "warning: what-if fail:rank=2,from=9steps: world rank 2 is gone: the job en
 is "$(json dead-again/summary.json '[e["text"] for e in d["expected"]]')" "['ops == 32']" "what is expected of an exit code is not judged"
 exits 0 "the record of the run that failed" "$NBOX" retime dead
 says "what-if fail:rank=2,from=9steps: the record ends before" "ends before it"
+exits 0 "where its time goes" "$NBOX" why dead
+says "iteration      rank 0, the median of " "is known up to there"
 exits 0 "a run of other calls" run unlike unlike.job --model ring
 
 # nobody is told: the job waits until somebody else ends it
