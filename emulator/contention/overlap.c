@@ -454,6 +454,13 @@ int overlap_change(struct overlap *o, uint32_t i, double since, double from, dou
 	return r;
 }
 
+double overlap_end(struct overlap *o, uint64_t number)
+{
+	const struct member *m = member_of(o, number);
+
+	return m ? warp_end(&m->warp) : -INFINITY;
+}
+
 struct rate_peak overlap_peak(const struct overlap *o)
 {
 	return o->peak;

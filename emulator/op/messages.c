@@ -269,17 +269,16 @@ static uint64_t *last_of(const struct post *post)
 	return c->open->members[post->member - c->real].claimed;
 }
 
-/* Claims the links from @start on, behind @after, for @solo_ns. *@ret_c NULL: it needs none. */
-static int part_claim(const struct part *p, double start, double solo_ns, uint64_t after,
-		      struct claim **ret_c, struct contention *ret, struct err *err)
+/* Claims the links from @op->begin on. *@ret_c NULL: it needs none. */
+static int part_claim(const struct part *p, struct overlap_op op, struct claim **ret_c,
+		      struct contention *ret, struct err *err)
 {
-	struct overlap_op op = {.solo_ns = solo_ns, .start = start, .begin = start, .after = after};
 	struct claim *c;
 	int r;
 
 	*ret = (struct contention){0};
 	*ret_c = NULL;
-	if (!(solo_ns > 0))
+	if (!(op.solo_ns > 0))
 		return 0;
 	r = find_usage(p, &op.usage, err);
 	if (r < 0)
@@ -287,10 +286,6 @@ static int part_claim(const struct part *p, double start, double solo_ns, uint64
 	c = claim_new(p->post, p->is_plain, p->n);
 	if (!c)
 		return err_set(err, ENOMEM, "no memory for ops that share the network");
-	if (!p->is_received && after == last_of(p->post)[p->is_plain]) /* whatever was before */
-		op.start = fmin(start, p->is_plain ? timeline_plain_arrival(p->post->node)
-						   : timeline_arrival(p->post->node,
-								      p->post->member->world_rank));
 	r = contention_claim(p->post, c, &op, ret, err);
 	if (r == 0)
 		*ret_c = c;
@@ -339,12 +334,53 @@ static void await_sender(const struct part *p, struct claim *c, const struct con
 			    start + ns + got->later_ns, p->ns[i] + got->later_ns);
 }
 
+/* It begins behind the op before in its rank's queue, and behind the message before that goes the
+ * same way: that one has the buffers. */
+static int line_up(const struct part *p, struct overlap_op *ret, struct err *err)
+{
+	const struct post *post = p->post;
+	struct comm *c = post->op->comm;
+	double start = post_start(post, p->is_plain), end;
+	uint64_t *last;
+
+	*ret = (struct overlap_op){
+		.solo_ns = total_ns(p),
+		.start = fmin(start,
+			      p->is_plain ? timeline_plain_arrival(post->node)
+					  : timeline_arrival(post->node, post->member->world_rank)),
+		.begin = start,
+		.after = last_of(post)[p->is_plain]};
+	if (!has_one_peer(p) || !is_real(post->op, p->index[0]))
+		return 0;
+	last = pairing_note(&c->open->pairing, post->member->rank, p->calls[0].peer);
+	if (!last)
+		return err_set(err, ENOMEM, "out of memory");
+	end = overlap_end(c->ops->overlap[p->is_plain], last[p->is_plain]);
+	if (end > start) {
+		ret->start = start;
+		ret->begin = end;
+		ret->after = last[p->is_plain];
+	}
+	return 0;
+}
+
+/* What comes after message @i of @p on its way comes behind claim @number. */
+static void be_last(const struct part *p, uint32_t i, uint64_t number)
+{
+	struct comm *c = p->post->op->comm;
+	uint64_t *last = pairing_note(&c->open->pairing, p->post->member->rank, p->calls[i].peer);
+
+	if (last)
+		last[p->is_plain] = number;
+}
+
 static int send_all(struct post *post, bool is_plain, uint64_t number, struct err *err)
 {
 	CLEANUP(part_deinit) struct part p;
 	struct op *op = post->op;
 	double start = post_start(post, is_plain), *from = &op->p2p->awaited->from[is_plain];
 	struct contention got;
+	struct overlap_op as;
 	struct claim *c;
 	int r = part_init(&p, post, is_plain, number, err);
 
@@ -357,13 +393,15 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 		return r;
 	r = part_solve(&p, err);
 	if (r == 0)
-		r = part_claim(&p, start, total_ns(&p), last_of(post)[is_plain], &c, &got, err);
+		r = line_up(&p, &as, err);
+	if (r == 0)
+		r = part_claim(&p, as, &c, &got, err);
 	for (uint32_t i = 0; i < p.n && r == 0; i++) {
 		struct message *m = &op->p2p->sent[p.index[i]];
 
 		m->claim[is_plain] = c;
 		m->number[is_plain] = got.number;
-		m->at[is_plain] = at_of(&got, start, p.ns[i]);
+		m->at[is_plain] = at_of(&got, as.begin, p.ns[i]);
 		m->ns[is_plain] = p.ns[i] + got.later_ns;
 		m->alone[is_plain] = start + m->ns[is_plain];
 		m->is_part[is_plain] = p.calls[i].bytes < op->p2p->calls[p.index[i]].bytes;
@@ -372,7 +410,9 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 			c->of[c->n++] =
 				(struct claimed){.sent = p.index[i], .end = m->at[is_plain]};
 		}
-		await_sender(&p, c, &got, i, start);
+		await_sender(&p, c, &got, i, as.begin);
+		if (is_real(op, p.index[i]))
+			be_last(&p, i, got.number);
 	}
 	if (r < 0)
 		return r;
@@ -467,9 +507,15 @@ static int send_rest(struct post *post, uint32_t k, bool is_plain, uint64_t numb
 	begin = fmax(m->at[is_plain], there);
 	alone = fmax(m->alone[is_plain], there);
 	if (r == 0)
-		r = part_claim(&p, begin, ns, m->number[is_plain], &c, &got, err);
+		r = part_claim(&p,
+			       (struct overlap_op){.solo_ns = ns,
+						   .start = fmin(begin, there),
+						   .begin = begin,
+						   .after = m->number[is_plain]},
+			       &c, &got, err);
 	if (r < 0)
 		return r;
+	be_last(&p, 0, got.number);
 	await_claim(c, to->op->p2p->awaited, call, is_plain, got.number, at_of(&got, begin, ns),
 		    alone + ns + got.later_ns, all_ns + got.later_ns);
 	op->p2p->awaited->from[is_plain] = fmax(op->p2p->awaited->from[is_plain], there);
@@ -555,7 +601,9 @@ static int from_virtual(const struct run *run, struct post *post, bool is_plain,
 		if (op->p2p->calls[k].is_send && is_of(run, op, k))
 			p.calls[p.n_all++] = op->p2p->calls[k];
 	end = fmin(end, start + total_ns(&p));
-	r = part_claim(&p, start, total_ns(&p), 0, &c, &got, err);
+	r = part_claim(&p,
+		       (struct overlap_op){.solo_ns = total_ns(&p), .start = start, .begin = start},
+		       &c, &got, err);
 	if (r == 0)
 		await_claim(c, op->p2p->awaited, p.index[0], is_plain, got.number,
 			    at_of(&got, start, end - start), end + got.later_ns,

@@ -10,6 +10,7 @@ struct pair_pipe {
 	uint64_t key; /* source << 32 | destination */
 	struct pair_call *first, *last;
 	uint64_t n_sends, n_receives;
+	uint64_t notes[PAIRING_NOTES];
 	UT_hash_handle hh;
 };
 
@@ -37,6 +38,13 @@ static struct pair_pipe *pipe_get(struct pairing *p, uint32_t src, uint32_t dst)
 	pipe->key = key;
 	HASH_ADD(hh, p->pipes, key, sizeof(key), pipe);
 	return pipe;
+}
+
+uint64_t *pairing_note(struct pairing *p, uint32_t src, uint32_t dst)
+{
+	struct pair_pipe *pipe = pipe_get(p, src, dst);
+
+	return pipe ? pipe->notes : NULL;
 }
 
 static int check_sizes(const struct pair_call *a, const struct pair_call *b, struct err *err)

@@ -41,6 +41,10 @@ struct pair_post {
 	struct pair_post *next_ready;
 };
 
+/* Of the messages of @src to @dst, the owner's to use: 0 at first. NULL: no memory. */
+uint64_t *pairing_note(struct pairing *p, uint32_t src, uint32_t dst);
+#define PAIRING_NOTES 2
+
 void pairing_deinit(struct pairing *p); /* posts are not touched */
 
 /**
