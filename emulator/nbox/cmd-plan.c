@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/options.h"
 #include "nbox/commands.h"
 #include "nbox/page/page.h"
@@ -20,8 +21,8 @@ static int usage(FILE *to, int code)
 		"Which cluster for the job of RUN: the points of nbox sweep, with what each means. A rank has as many samples a step in other\n"
 		"worlds as in RUN, so that the batch grows with the cluster.\n\n"
 		"  nbox plan gpt --nodes 2,8,32,128 --inter '{8x400Gbps,8x200Gbps}' --tokens-per-step 256K --prices prices.yaml --goal 'tokens/s >= 2M'\n\n"
-		"Shown are the mean step, the rate, and from where to where it may be by the model's error: the point is re-timed with all modelled times as far\n"
-		"off; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much of a step\n"
+		"Shown are the mean step, the rate, and from where to where it may be: the point is re-timed with all times of the network's model as far\n"
+		"off as that may be, and with --gpu-error also computation; the efficiency, a rank's rate in percent of that in the smallest world with the same other settings; how much of a step\n"
 		"computation waits; what bounds it: that without which a step is shortest, re-timed, and how much shorter. Letters behind a point\n"
 		"say what was assumed, and where it is extrapolated. A layout follows the nodes: its data-parallel axis grows.\n"
 		"A goal is of tokens/s or samples/s, mean_ms (of a step), efficiency (0.95 or 95%%), price/hour, or price/M (of a million samples). Of the\n"
@@ -36,6 +37,8 @@ static int usage(FILE *to, int code)
 struct args {
 	struct sweep_command c;
 	struct plan_ask ask;
+	struct sweep_extra look;
+	struct gpu_error gpu;
 	const char *goal;
 };
 
@@ -48,6 +51,20 @@ static int take_rate(struct args *a, const struct option_word *w, const char *un
 			       w->name, w->value);
 	a->ask.unit = unit;
 	return 0;
+}
+
+/* A point that was played with another one is played again. */
+static int take_gpu_error(struct args *a, const struct option_word *w, struct err *err)
+{
+	CLEANUP(freep) char *word = NULL;
+	int r = gpu_error_parse(w->value, &a->gpu, err);
+
+	if (r < 0)
+		return err_prefix(err, r, "%s", w->name);
+	a->look.ctx = &a->gpu;
+	return asprintf(&word, "%s=%s", w->name, w->value) < 0
+		       ? -ENOMEM
+		       : values_add(&a->c.sweep.beyond, word);
 }
 
 /* Return: 0; negative errno with the sentence. */
@@ -63,6 +80,8 @@ static int take(void *ctx, const struct option_word *w, struct err *err)
 	case FLAG_PLAN_PRICES:
 		prices_deinit(&a->ask.prices);
 		return prices_read(w->value, &a->ask.prices, err);
+	case FLAG_PLAN_GPU_ERROR:
+		return take_gpu_error(a, w, err);
 	case FLAG_PLAN_GOAL:
 		a->goal = w->value;
 		return 0;
@@ -75,7 +94,7 @@ static int check(struct args *a, struct err *err)
 {
 	int r = sweep_command_check(&a->c, err);
 
-	a->c.sweep.extra = &look_extra;
+	a->c.sweep.extra = &a->look;
 	if (r == 0 && !a->ask.unit)
 		return err_set(
 			err, EINVAL,
@@ -130,7 +149,7 @@ static int show(const struct args *a, struct err *err)
 
 int cmd_plan(int argc, char **argv)
 {
-	struct args a = {.goal = NULL};
+	struct args a = {.look = look_extra};
 	struct err err = {""};
 	int r = sweep_command_parse(&a.c, COMMAND_PLAN, argc, argv, take, &a, &err);
 	int exit_code = 2;

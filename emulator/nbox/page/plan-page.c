@@ -362,7 +362,7 @@ static void write_pictures(const struct plan_view *v, struct doc *d)
 	doc_grid_begin(d);
 	if (is_scaling &&
 	    doc_picture_begin(d,
-			      v->has_band ? "Rate over the nodes; band: by the model's error"
+			      v->has_band ? "Rate over the nodes, with its band"
 					  : "Rate over the nodes; the model's error is not known",
 			      false)) {
 		draw_over_nodes(v, RATE, v->unit_name, SVG_IN_PAGE, d->to);
@@ -495,9 +495,10 @@ static void write_table(const struct plan_view *v, struct doc *d)
 	for (size_t i = 0; i < v->n; i++)
 		write_row(v, i, d);
 	doc_table_end(d);
-	doc_text(d, "From, to: the rate where all modelled times are as far off as the model's "
-		    "error says, each end re-timed. Efficiency and exposed are ratios. Bound by: "
-		    "what a step is shortest without, re-timed.");
+	doc_text(
+		d,
+		"From, to: the band of the rate, each end re-timed. Efficiency and exposed are ratios. Bound by: "
+		"what a step is shortest without, re-timed.");
 }
 
 static const char *met_text(json_t *met)
@@ -573,8 +574,8 @@ static void write_sources(const struct plan_view *v, struct doc *d)
 		"A step of the run has %.6g %s; each rank has as many in other worlds, so that the "
 		"batch grows with the cluster.",
 		number_of(v->plan, "per_step"), v->unit);
-	json_array_foreach(json_object_get(v->plan, "model_error"), i, error)
-		doc_text(d, "The model's error: %s.",
+	json_array_foreach(json_object_get(v->plan, "bands"), i, error)
+		doc_text(d, "Band: the error %s.",
 			 json_string_value(error) ? json_string_value(error) : "");
 }
 

@@ -9,21 +9,36 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/plain.h"
+#include "base/units.h"
 #include "nbox/report/json-file.h"
 #include "nbox/why/print.h"
 #include "nbox/why/why.h"
 
 /* --- the band --------------------------------------------------------------------------------- */
 
-/* A mean step with all times of the model at the end @end of its error. NAN: it has no steps.
- * Return: 0; negative errno with the sentence. */
+int gpu_error_parse(const char *text, struct gpu_error *ret, struct err *err)
+{
+	const char *dots = strstr(text, "..");
+	struct gpu_error e;
+	char from[32];
+
+	snprintf(from, sizeof(from), "%.*s", dots ? (int)(dots - text) : 0, text);
+	if (!dots || units_ratio(from, &e.slow, NULL) < 0 ||
+	    units_ratio(dots + 2, &e.fast, NULL) < 0 || !(e.slow > 0 && e.slow <= e.fast))
+		return err_set(err, EINVAL, "'%.64s' is no FROM..TO, such as 0.8..1", text);
+	*ret = e;
+	return 0;
+}
+
+/* A mean step with all times of the model at the end @end of its error; NULL: as it says. NAN: it
+ * has no steps. Return: 0; negative errno with the sentence. */
 static int play_end(const struct sweep *s, const struct config *c, const struct model_error *error,
 		    enum model_end end, double *ret_ms, struct err *err)
 {
 	const struct model_error_at at = {error, end};
 	const struct delay_scale scale = {model_error_scale, &at};
 	struct retimed t;
-	int r = retime_scaled(s->run, c, &scale, &t, err);
+	int r = retime_scaled(s->run, c, error ? &scale : NULL, &t, err);
 
 	if (r < 0)
 		return r;
@@ -32,21 +47,45 @@ static int play_end(const struct sweep *s, const struct config *c, const struct 
 	return 0;
 }
 
+/* Whose error the band is. */
+static void name_errors(const struct model_error *network, bool is_known,
+			const struct gpu_error *gpu, char *ret, size_t size)
+{
+	char gpus[80] = "";
+
+	if (gpu)
+		snprintf(gpus, sizeof(gpus), "GPUs are %g to %g times as fast as taken", gpu->slow,
+			 gpu->fast);
+	if (is_known)
+		snprintf(ret, size, "of the network's model%s: %s%s%s", gpu ? "" : " alone",
+			 network->source, gpu ? "; of computation: " : "", gpus);
+	else
+		snprintf(ret, size, "%s%s%s%s", gpu ? "of computation alone: " : "", gpus,
+			 gpu ? "; " : "", network->source);
+}
+
 /* Return: as above. */
 static int add_band(const struct sweep *s, size_t point, json_t *o, struct err *err)
 {
+	const struct gpu_error *gpu = s->extra->ctx;
 	struct model_error error;
 	struct config *c;
-	double ms[MODEL_ENDS] = {NAN, NAN};
+	double ms[MODEL_ENDS] = {NAN, NAN}, speed;
+	char text[600];
 	bool is_known;
 	int r = point_config(s, point, &c, err);
 
 	if (r < 0)
 		return r;
 	is_known = model_error_of(c, &error);
-	for (int end = 0; end < MODEL_ENDS && is_known && r == 0; end++)
-		r = play_end(s, c, &error, (enum model_end)end, &ms[end], err);
-	json_object_set_new(o, "error", json_string(error.source));
+	speed = c->topology.gpu_speed > 0 ? c->topology.gpu_speed : 1;
+	for (int end = 0; end < MODEL_ENDS && (is_known || gpu) && r == 0; end++) {
+		if (gpu)
+			c->topology.gpu_speed = speed * (end == MODEL_FAST ? gpu->fast : gpu->slow);
+		r = play_end(s, c, is_known ? &error : NULL, (enum model_end)end, &ms[end], err);
+	}
+	name_errors(&error, is_known, gpu, text, sizeof(text));
+	json_object_set_new(o, "error", json_string(text));
 	json_object_set_new(o, "beyond",
 			    json_boolean(error.max_nodes && c->topology.n_nodes > error.max_nodes));
 	if (r == 0 && isfinite(ms[MODEL_FAST]) && isfinite(ms[MODEL_SLOW]))

@@ -5,12 +5,20 @@
 #include "config/model-error.h"
 #include "nbox/sweep/point.h"
 
-extern const struct sweep_extra look_extra;
+/* The GPUs are so many times as fast as they are taken to be, from the slow end to the fast one. */
+struct gpu_error {
+	double slow, fast; /* 0, 0: nobody said */
+};
+
+/* "0.8..1". Return: 0; -EINVAL with the sentence. */
+int gpu_error_parse(const char *text, struct gpu_error *ret, struct err *err);
+
+extern const struct sweep_extra look_extra; /* with a struct gpu_error as its ctx, or NULL */
 
 struct look {
 	bool has_band;
-	double ms[MODEL_ENDS]; /* of a mean step, re-timed with all times of the model so far off */
-	char error[512];       /* what the band is from; without one why not */
+	double ms[MODEL_ENDS]; /* of a mean step, re-timed with all that may be off so far off */
+	char error[600];       /* whose error the band is; without one why there is none */
 	bool is_beyond;        /* more nodes than that was measured on */
 	/* What bounds a step: that without which it is shortest, re-timed, by the name of the
 	 * largest part of the critical path that goes then; "": not known */

@@ -62,8 +62,8 @@ static void print_heads(const struct plan *plan, FILE *to)
 
 	sweep_print_heads(plan->results, to);
 	snprintf(text, sizeof(text), "%s/s", ask->unit);
-	fprintf(to, " %6s %10s %10s %20s %11s %8s  %-*s", "ranks", "mean, ms", text,
-		"by the model's error", "efficiency", "exposed", bound_width(plan), "bound by");
+	fprintf(to, " %6s %10s %10s %20s %11s %8s  %-*s", "ranks", "mean, ms", text, "band",
+		"efficiency", "exposed", bound_width(plan), "bound by");
 	if (ask->prices.n) {
 		snprintf(text, sizeof(text), "%s/h", ask->prices.currency);
 		fprintf(to, " %10s", text);
@@ -104,7 +104,7 @@ static void print_errors(const struct plan *plan, FILE *to)
 			is_new = !plan->list[k].has_band ||
 				 strcmp(plan->list[k].look.error, p->look.error) != 0;
 		if (is_new)
-			fprintf(to, "   model's error  %s; re-timed at either end\n",
+			fprintf(to, "   band           %s; re-timed at either end\n",
 				p->look.error);
 	}
 }

@@ -87,8 +87,8 @@ json_t *plan_json(const struct plan *plan)
 			 "goal_value", ask->goal.text ? json_real(ask->goal.value) : json_null(),
 			 "currency",
 			 ask->prices.n ? json_string(ask->prices.currency) : json_null(), "verdict",
-			 plan_verdict(plan, verdict, sizeof(verdict)), "model_error", errors,
-			 "notes", notes, "points", points);
+			 plan_verdict(plan, verdict, sizeof(verdict)), "bands", errors, "notes",
+			 notes, "points", points);
 }
 
 int plan_write_json(const struct plan *plan, const char *path, struct err *err)

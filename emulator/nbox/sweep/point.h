@@ -15,6 +15,7 @@ struct sweep_extra {
 	const char *name;
 	/* Return: 0; negative errno with the sentence. */
 	int (*write)(const struct sweep *s, size_t point, const char *path, struct err *err);
+	const void *ctx; /* for it */
 };
 
 /* What a sweep is made from. All borrowed. */

@@ -58,8 +58,18 @@ for p in json.load(open("band/plan.json"))["points"]:
     assert (p["bound_by"] == "AllReduce of world") == (p["setting"]["gpu-speed"] == "1000"), p
 P
 exits 0 "the same again" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,1000 --samples-per-step 1K --prices prices.yaml --out again
+says "band           of the network's model alone: four fifths" "whose error it is"
 check "is the same to the last digit" cmp band/plan.csv again/plan.csv
 
+exits 0 "GPUs that may be half as fast" "$NBOX" plan run --nodes 4,8 --samples-per-step 1K --gpu-error 0.5..1 --out gpus
+says "band           of computation alone: GPUs are 0.5 to 1 times as fast as taken; how far the model" "the band says whose error it has"
+is "$(json gpus/plan.json '[p["fast"]["mean_ms"] == p["mean_ms"] and 1.5 < p["slow"]["mean_ms"] / p["mean_ms"] <= 2 for p in d["points"]]')" "[True, True]" "and has it"
+exits 0 "both errors" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,1000 --samples-per-step 1K --gpu-error 0.5..1 --out both
+says "of the network's model: four fifths" "are both named"
+check "and make the band wider" python3 -IS -c '
+import json
+for one, both in zip(json.load(open("band/plan.json"))["points"], json.load(open("both/plan.json"))["points"]):
+    assert both["slow"]["mean_ms"] > one["slow"]["mean_ms"] and both["fast"]["mean_ms"] == one["fast"]["mean_ms"], (one, both)'
 fastest='max(d["points"], key=lambda p: p["rate"])'
 for goal in "$(json band/plan.json "$fastest[\"slow\"][\"rate\"] * .99")" "$(json band/plan.json "($fastest[\"slow\"][\"rate\"] + $fastest[\"rate\"]) / 2")"; do
 	exits 0 "a goal" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,1000 --samples-per-step 1K \
@@ -111,6 +121,7 @@ refused() { local text=$1; shift; exits 2 "refused: $*" "$NBOX" plan run --nodes
 refused "--tokens-per-step"
 refused "such as 512" --samples-per-step many
 refused "either samples or tokens" --samples-per-step 3 --tokens-per-step 3
+refused "'0.8' is no FROM..TO" --samples-per-step 3 --gpu-error 0.8
 refused "of which prices" --samples-per-step 3 --goal "price/hour <= 3"
 refused "0.95 or 95%" --samples-per-step 3 --goal "efficiency >= 95"
 refused "not 'tokens/s'" --samples-per-step 3 --goal "tokens/s >= 3"
