@@ -157,18 +157,18 @@ static int plain(struct config *c, struct err *err)
 		.n_gpus = t->gpus_per_node,
 		.domain_nodes = 1,
 		.intra = FABRIC_NVSWITCH,
-		.gpu_bytes_per_ns = t->intra.bytes_per_ns /
-				    fabric_efficiency(FABRIC_MEDIUM_NVLINK, FABRIC_INFINIBAND),
+		.gpu_bytes_per_ns = t->intra.bytes_per_ns,
+		.gpu_efficiency = 1,
 		.gpu_latency_ns = t->intra.latency_ns,
 		.n_nics = t->gpus_per_node < FABRIC_NICS_MAX ? t->gpus_per_node : FABRIC_NICS_MAX,
+		.nic_efficiency = 1,
 		.has_gdr = true,
 	};
 	const struct fabric_network network = {.kind = FABRIC_SWITCH,
 					       .latency_ns = t->inter.latency_ns,
 					       .oversubscription = 1};
 
-	k.nic_bytes_per_ns = t->inter.bytes_per_ns * k.n_gpus / k.n_nics /
-			     fabric_efficiency(FABRIC_MEDIUM_NIC, FABRIC_INFINIBAND);
+	k.nic_bytes_per_ns = t->inter.bytes_per_ns * k.n_gpus / k.n_nics;
 	fabric_spread_nics(&k);
 	c->fabric = fabric_new(&k, &network, t->n_nodes);
 	if (!c->fabric)

@@ -35,8 +35,8 @@ const char link_change_help[] =
 	"      name=<links>           links as --cable has them, or several: "
 	"node3.nic2+leaf*.up\n" WHICH_HELP
 	"      slower=<ratio>         their bandwidth, divided by this\n"
-	"      bandwidth=<bandwidth>  or: the bandwidth of each NIC and of each cable between "
-	"switches\n"
+	"      bandwidth=<bandwidth>  or: the rate of each NIC and of each cable between switches, "
+	"by its data sheet, as of --inter\n"
 	"      loss=<ratio>           or: this part of all packets is lost and sent once more; "
 	"RDMA that goes back to the lost one loses more\n"
 	"      down=<time>            or: nothing crosses them for so long\n" WHEN_HELP FOR_HELP;
@@ -267,12 +267,12 @@ static int take_key(struct link_change *c, struct given *g, const char *key, con
 static double lost_of(const struct link_change *c, const struct fabric *f, uint64_t link)
 {
 	bool is_all = link_kind(link) == LINK_LEAF && link_b(link) == 0;
+	double cables = is_all ? link_cables(f, link_a(link)) : 1;
 	struct fabric_link l;
 
 	fabric_link(f, link, &l);
 	return c->bytes_per_ns > 0
-		       ? l.bytes_per_ns -
-				 c->bytes_per_ns * (is_all ? link_cables(f, link_a(link)) : 1)
+		       ? l.bytes_per_ns - c->bytes_per_ns * fabric_link_efficiency(f, link) * cables
 		       : c->lost * l.bytes_per_ns;
 }
 
@@ -366,7 +366,9 @@ static int add_usage(const struct link_change *c, const struct fabric *f, uint64
 
 		fabric_link(f, at, &l);
 		r = usage_maker_add(maker, at, l.bytes_per_ns,
-				    c->is_load ? c->bytes_per_ns * share : lost_of(c, f, at),
+				    c->is_load ? c->bytes_per_ns * fabric_link_efficiency(f, at) *
+							 share
+					       : lost_of(c, f, at),
 				    c->connections, false);
 	}
 	return r;

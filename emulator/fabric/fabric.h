@@ -96,7 +96,7 @@ struct fabric_cable {
 /* A link that is not what its class or the network says: --cable. */
 struct fabric_change {
 	uint64_t link;
-	double latency_ns, bytes_per_ns; /* negative: as before */
+	double latency_ns, bytes_per_ns; /* raw, as a class's; negative: as before */
 };
 
 /* What nbox fit --fabric found its numbers from. */
@@ -204,6 +204,8 @@ double fabric_efficiency(enum fabric_medium medium, enum fabric_nic nic);
 /* The same of a class, which may have its own. */
 double fabric_gpu_efficiency(const struct fabric_class *class);
 double fabric_nic_efficiency(const struct fabric_class *class);
+/* The same of a link: between switches as of a NIC of the first class; 1 of a file's cables. */
+double fabric_link_efficiency(const struct fabric *f, uint64_t link);
 
 /* link-name.c: "node3.nic2.out", "node3.gpu5.in", "leaf1.up", ... Return: @buf. */
 char *fabric_link_name(const struct fabric *f, uint64_t link, char *buf, size_t size);

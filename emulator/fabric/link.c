@@ -153,6 +153,28 @@ static void original(const struct fabric *f, uint64_t link, struct fabric_link *
 	}
 }
 
+double fabric_link_efficiency(const struct fabric *f, uint64_t link)
+{
+	const struct fabric_class *c = fabric_class_of(f, link_a(link));
+
+	switch (link_kind(link)) {
+	case LINK_GPU:
+		return fabric_gpu_efficiency(c);
+	case LINK_PCIE:
+		return fabric_efficiency(FABRIC_MEDIUM_PCIE, c->nic);
+	case LINK_NIC:
+		return fabric_nic_efficiency(c);
+	case LINK_LEAF:
+	case LINK_POD:
+	case LINK_GROUP:
+		return fabric_nic_efficiency(&f->classes[0]);
+	case LINK_CABLE: /* has what the file says */
+	case LINK_KINDS:
+	default:
+		return 1;
+	}
+}
+
 static int compare(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = ((const struct fabric_change *)b)->link;
@@ -179,7 +201,7 @@ void fabric_link(const struct fabric *f, uint64_t link, struct fabric_link *ret)
 	if (c && c->latency_ns >= 0)
 		ret->latency_ns = c->latency_ns;
 	if (c && c->bytes_per_ns >= 0)
-		ret->bytes_per_ns = c->bytes_per_ns;
+		ret->bytes_per_ns = c->bytes_per_ns * fabric_link_efficiency(f, all);
 	if (is_cable)
 		ret->bytes_per_ns /= link_cables(f, link_a(link));
 }

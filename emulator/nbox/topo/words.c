@@ -138,7 +138,8 @@ char *topo_change(const struct fabric *f, size_t i, char *buf, size_t size)
 	fabric_link(f, f->changes[i].link, &l);
 	snprintf(buf, size, "%s: %s, %s",
 		 fabric_link_name(f, f->changes[i].link, name, sizeof(name)),
-		 topo_rate(l.bytes_per_ns, rate, sizeof(rate)),
+		 topo_rate(l.bytes_per_ns / fabric_link_efficiency(f, f->changes[i].link), rate,
+			   sizeof(rate)),
 		 units_print_time(l.latency_ns, time, sizeof(time)));
 	return buf;
 }

@@ -32,7 +32,9 @@ static void ranks_end_by_the_planned_messages(void **state)
 
 	(void)state;
 	rng_seed(&r, 15, 1);
-	assert_int_equal(fabric_change(planned.f, "node*.nic0", 0.047, 0, NULL), 0);
+	assert_int_equal(fabric_change(planned.f, "node*.nic0",
+				       0.047 / fabric_nic_efficiency(planned.f->classes), 0, NULL),
+			 0);
 	planned.f->network.latency_ns = 0;
 	for (int i = 0; i < 100; i++) {
 		struct sched s = op_of(&planned, kinds[2 * below(&r, 2)], 4 << below(&r, 20));

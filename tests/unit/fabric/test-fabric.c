@@ -313,18 +313,18 @@ static void changes_match_by_name_and_star(void **state)
 	assert_int_equal(fabric_change(f, "node3.nic2", 6.25, -1, &err), 0);
 	assert_int_equal(f->n_changes, 2);
 	l = link_at(f, 3 * 8 + 2, 2, 1);
-	assert_true(l.bytes_per_ns == 6.25 && l.latency_ns == 1000);
+	assert_true(l.bytes_per_ns == 6.25 * 0.98 && l.latency_ns == 1000);
 	l = link_at(f, 2, 3 * 8 + 2, 2);
-	assert_true(l.bytes_per_ns == 6.25);
+	assert_true(l.bytes_per_ns == 6.25 * 0.98);
 	assert_int_equal(fabric_change(f, "node*.nic2.out", -1, 7000, &err), 0);
 	assert_int_equal(f->n_changes, 65);
 	l = link_at(f, 3 * 8 + 2, 2, 1);
-	assert_true(l.bytes_per_ns == 6.25 && l.latency_ns == 7000);
+	assert_true(l.bytes_per_ns == 6.25 * 0.98 && l.latency_ns == 7000);
 	l = link_at(f, 2, 3 * 8 + 2, 2);
-	assert_true(l.bytes_per_ns == 6.25 && l.latency_ns == 1000);
+	assert_true(l.bytes_per_ns == 6.25 * 0.98 && l.latency_ns == 1000);
 	assert_int_equal(fabric_change(f, "leaf1.up", 100, -1, &err), 0);
 	l = link_at(f, 1, 32 * 8 + 1, 2);
-	assert_true(l.bytes_per_ns == 100);
+	assert_true(l.bytes_per_ns == 100 * 0.98);
 	assert_int_equal(fabric_change(f, "node*.*", 1, 1, &err), -ENOENT);
 	assert_int_equal(fabric_change(f, "node64.nic0", 1, 1, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "there are 0 to 63"));
@@ -364,7 +364,8 @@ static void every_link_of_a_path_is_found_by_its_name(void **state)
 			fabric_link_name(f, links[i], text, sizeof(text));
 			assert_int_equal(fabric_change(f, text, 3, 4, &err), 0);
 			fabric_link(f, links[i], &l);
-			assert_true(l.bytes_per_ns == 3 && l.latency_ns == 4);
+			assert_true(l.bytes_per_ns == 3 * fabric_link_efficiency(f, links[i]) &&
+				    l.latency_ns == 4);
 		}
 		assert_int_equal(f->n_changes, n);
 		fabric_free(f);
@@ -450,14 +451,14 @@ static void a_bisection_is_what_the_narrowest_cut_carries(void **state)
 					     .leaves_per_pod = 3,
 					     .oversubscription = 1};
 	assert_int_equal(fabric_change(f, "pod*", 10, -1, &err), 0);
-	bisects(f, 10 + 6 * node, 72); /* a pod goes up, six nodes are on the second */
+	bisects(f, 10 * 0.98 + 6 * node, 72); /* a pod goes up, six nodes are on the second */
 	f->n_nodes = f->nodes[0].n = 20;
 	f->network.kind = FABRIC_SWITCH;
 	bisects(f, 2 * node, 8); /* the second domain */
 	f->n_nodes = f->nodes[0].n = 18;
 	bisects(f, 9 * 4 * 900 * 0.82, 36); /* inside the only domain */
 	assert_int_equal(fabric_change(f, "node*.gpu*.in", 100, -1, &err), 0);
-	bisects(f, 9 * 4 * 100, 36);
+	bisects(f, 9 * 4 * 100 * 0.82, 36);
 	fabric_free(f);
 }
 
