@@ -223,17 +223,17 @@ static int find_count(const struct counts_ask *x, const struct seen *s, uint32_t
 		*ret_how = COUNTS_DECLARED;
 		is_law = law_make(declared, &own, 1, ret_law);
 		size = s->to->n_ranks;
-	} else if (s->n > 1) {
-		is_law = law_fit(s->samples, s->n, ret_law);
-		*ret_how = is_law && !law_is_beyond(ret_law, size) && !s->is_unseen ? COUNTS_FITTED
-										    : COUNTS_BEYOND;
-		is_law = is_law || law_fit_nearest(s->samples, s->n, size, ret_law);
-	} else if (s->shard) {
+	} else if (s->shard && (s->n == 1 || s->is_unseen)) {
 		const struct law_sample whole = {s->shard->of->n_ranks, own.count};
 
 		*ret_how = COUNTS_ASSUMED;
 		is_law = law_make(LAW_TOTAL, &whole, 1, ret_law);
 		size = s->shard->size;
+	} else if (s->n > 1) {
+		is_law = law_fit(s->samples, s->n, ret_law);
+		*ret_how = is_law && !law_is_beyond(ret_law, size) && !s->is_unseen ? COUNTS_FITTED
+										    : COUNTS_BEYOND;
+		is_law = is_law || law_fit_nearest(s->samples, s->n, size, ret_law);
 	} else if (!s->is_resized) {
 		*ret_how = is_beside(x, s) ? COUNTS_ASSUMED : HOW_NOT;
 		is_law = law_make(LAW_KEEP, &own, 1, ret_law);

@@ -159,7 +159,7 @@ static void test_another_axis(void **state)
 /* The same from one record: an all-reduce of as much as a reduce-scatter gives is one of shards. */
 static void test_copies(void **state)
 {
-	struct run r;
+	struct run r, few;
 	struct counts_told told;
 	struct record out;
 	struct err err = {""};
@@ -175,6 +175,12 @@ static void test_copies(void **state)
 	expect(&r, NULL, NULL, 16, 1000, COUNTS_ASSUMED, LAW_KEEP);
 	r.ops[1].count = 1000; /* maps say that communicator 1 has 16 ranks */
 	expect(&r, NULL, NULL, 16, 250, COUNTS_ASSUMED, LAW_TOTAL);
+	/* a run of fewer copies says nothing of more shards */
+	add(run_of(&few, 4), 2, COLL_ALLREDUCE, 1000);
+	add(&few, 1, COLL_REDUCESCATTER, 1000);
+	snprintf(few.rec.header.layout, sizeof(few.rec.header.layout), "fsdp=4,dp=1");
+	few.comms[1].n_ranks = 1;
+	expect(&r, &few, NULL, 16, 250, COUNTS_ASSUMED, LAW_TOTAL);
 	r.ops[1].dtype = COLL_FLOAT16;
 	expect(&r, NULL, NULL, 16, 1000, COUNTS_ASSUMED, LAW_KEEP);
 	/* of activations it says enough: a rank has as many of them as before */
