@@ -17,7 +17,7 @@ static int usage(FILE *to, int code)
 {
 	fprintf(to,
 		"usage: nbox plan RUN [--nodes N,...] [--preset P,...] [--inter '{NICS,...}'] [--OPTION VALUES]... [--list FILE] [--out DIR]\n"
-		"                 --samples-per-step N | --tokens-per-step N [--prices FILE] [--goal GOAL]\n\n"
+		"                 --samples-per-step N | --tokens-per-step N [--prices FILE] [--goal GOAL] [--on WHERE]\n\n"
 		"Which cluster for the job of RUN: the points of nbox sweep, with what each means. A rank has as many samples a step in other\n"
 		"worlds as in RUN, so that the batch grows with the cluster.\n\n"
 		"  nbox plan gpt --nodes 2,8,32,128 --inter '{8x400Gbps,8x200Gbps}' --tokens-per-step 256K --prices prices.yaml --goal 'tokens/s >= 2M'\n\n"
@@ -62,9 +62,10 @@ static int take_gpu_error(struct args *a, const struct option_word *w, struct er
 	if (r < 0)
 		return err_prefix(err, r, "%s", w->name);
 	a->look.ctx = &a->gpu;
-	return asprintf(&word, "%s=%s", w->name, w->value) < 0
-		       ? -ENOMEM
-		       : values_add(&a->c.sweep.beyond, word);
+	if (asprintf(&word, "%s=%s", w->name, w->value) < 0)
+		return -ENOMEM;
+	r = values_add(&a->c.sweep.beyond, word);
+	return r == 0 ? values_add(&a->c.words, word) : r;
 }
 
 /* Return: 0; negative errno with the sentence. */
@@ -95,7 +96,7 @@ static int check(struct args *a, struct err *err)
 	int r = sweep_command_check(&a->c, err);
 
 	a->c.sweep.extra = &a->look;
-	if (r == 0 && !a->ask.unit)
+	if (r == 0 && !a->c.has_point && !a->ask.unit)
 		return err_set(
 			err, EINVAL,
 			"how much does a step do? --samples-per-step N or --tokens-per-step N, of all ranks of the run together");
@@ -162,9 +163,9 @@ int cmd_plan(int argc, char **argv)
 		r = plan_check_prices(&a.ask.prices, &a.c.sweep, &err);
 	if (r == 0) {
 		exit_code = 1;
-		r = sweep_command_prepare(&a.c, true, argc, argv, &err);
+		r = sweep_command_prepare(&a.c, argc, argv, &err);
 		r = r == 0 ? sweep_command_play(&a.c, &err) : r;
-		r = r == 0 ? show(&a, &err) : r;
+		r = r == 1 ? 0 : r == 0 ? show(&a, &err) : r;
 		exit_code = r < 0 ? exit_code : r;
 	} else if (r == 1) {
 		exit_code = usage(stdout, 0);

@@ -4,12 +4,10 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "base/units.h"
 #include "nbox/commands.h"
 #include "nbox/report/expect.h"
 #include "nbox/sweep/command.h"
 #include "nbox/sweep/draw.h"
-#include "nbox/sweep/launch.h"
 #include "nbox/sweep/write.h"
 
 static int usage(FILE *to, int code)
@@ -34,9 +32,8 @@ static int usage(FILE *to, int code)
 
 struct args {
 	struct sweep_command c;
-	const char *on, *beside_dir;
+	const char *beside_dir;
 	struct beside beside;
-	uint64_t point; /* UINT64_MAX: all */
 };
 
 /* Return: 0; negative errno with the sentence. */
@@ -44,31 +41,11 @@ static int take(void *ctx, const struct option_word *w, struct err *err)
 {
 	struct args *a = ctx;
 
-	if (w->id == FLAG_SWEEP_ON) {
-		a->on = w->value;
-		return strcmp(a->on, "slurm") == 0 || strcmp(a->on, "commands") == 0
-			       ? 0
-			       : err_set(err, EINVAL, "--on '%s': slurm or commands", a->on);
-	}
 	if (w->id == FLAG_SWEEP_BESIDE) {
 		a->beside_dir = w->value;
 		return 0;
 	}
-	if (w->id == FLAG_SWEEP_POINT)
-		return units_count(w->value, &a->point, NULL) == 0
-			       ? 0
-			       : err_set(err, EINVAL, "--point: '%s' is no number", w->value);
 	return sweep_command_take(&a->c, w, err);
-}
-
-static int check(const struct args *a, struct err *err)
-{
-	if (a->on && a->point != UINT64_MAX)
-		return err_set(err, EINVAL, "either --on %s or --point", a->on);
-	if (a->point != UINT64_MAX && a->point >= a->c.sweep.grid.n_points)
-		return err_set(err, EINVAL, "--point %llu: there are %zu, from 0",
-			       (unsigned long long)a->point, a->c.sweep.grid.n_points);
-	return sweep_command_check(&a->c, err);
 }
 
 /* Return: an exit code; negative errno with the sentence. */
@@ -92,47 +69,24 @@ static int show(const struct args *a, struct err *err)
 	return r < 0 ? r : code;
 }
 
-/* Return: as show(). */
-static int sweep(struct args *a, struct err *err)
-{
-	const struct sweep *s = &a->c.sweep;
-	struct point_result done;
-	int r;
-
-	if (a->on) {
-		r = values_add(&a->c.words, "--out");
-		r = r == 0 ? values_add(&a->c.words, s->dir) : r;
-		if (r < 0)
-			return r;
-		return strcmp(a->on, "slurm") == 0 ? launch_slurm(s, &a->c.words, err)
-						   : launch_commands(s, &a->c.words, err);
-	}
-	if (a->point != UINT64_MAX) {
-		r = point_read(s, a->point, &done);
-		return r < 0 || done.state == POINT_DONE ? r : point_play(s, a->point, err);
-	}
-	r = sweep_command_play(&a->c, err);
-	return r < 0 ? r : show(a, err);
-}
-
 int cmd_sweep(int argc, char **argv)
 {
-	struct args a = {.point = UINT64_MAX};
+	struct args a = {.beside_dir = NULL};
 	struct err err = {""};
 	int r = sweep_command_parse(&a.c, COMMAND_SWEEP, argc, argv, take, &a, &err);
 	int exit_code = 2;
 
 	if (r == 0)
-		r = check(&a, &err);
+		r = sweep_command_check(&a.c, &err);
 	if (r == 0)
 		r = sweep_command_load(&a.c, &err);
 	if (r == 0 && a.beside_dir)
 		r = beside_read(a.beside_dir, &a.c.sweep.grid, &a.beside, &err);
 	if (r == 0) {
 		exit_code = 1;
-		r = sweep_command_prepare(&a.c, a.point == UINT64_MAX, argc, argv, &err);
-		if (r == 0)
-			r = sweep(&a, &err);
+		r = sweep_command_prepare(&a.c, argc, argv, &err);
+		r = r == 0 ? sweep_command_play(&a.c, &err) : r;
+		r = r == 1 ? 0 : r == 0 ? show(&a, &err) : r;
 		exit_code = r < 0 ? exit_code : r;
 	} else if (r == 1) {
 		exit_code = usage(stdout, 0);

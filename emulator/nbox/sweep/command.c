@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "nbox/run/results.h"
+#include "nbox/sweep/launch.h"
 #include "nbox/sweep/pool.h"
 
 #define JOBS_MAX 4096
@@ -54,6 +55,16 @@ int sweep_command_take(struct sweep_command *a, const struct option_word *w, str
 				       JOBS_MAX);
 		a->n_jobs = (unsigned)n;
 		return 0;
+	case FLAG_SWEEP_ON:
+		a->on = w->value;
+		return strcmp(a->on, "slurm") == 0 || strcmp(a->on, "commands") == 0
+			       ? 0
+			       : err_set(err, EINVAL, "--on '%s': slurm or commands", a->on);
+	case FLAG_SWEEP_POINT:
+		a->has_point = true;
+		return units_count(w->value, &a->point, NULL) == 0
+			       ? 0
+			       : err_set(err, EINVAL, "--point: '%s' is no number", w->value);
 	case FLAG_SWEEP_LIVE:
 		a->is_live = true;
 		break;
@@ -90,6 +101,7 @@ int sweep_command_parse(struct sweep_command *a, enum command command, int argc,
 	struct option_word w;
 	int r = 0;
 
+	a->sweep.command = command == COMMAND_PLAN ? "plan" : "sweep";
 	for (int i = 1; i < argc && r == 0;) {
 		r = option_take(command, argc, argv, &i, &w, err);
 		if (r == 0 && w.id == FLAG_HELP)
@@ -118,6 +130,11 @@ int sweep_command_check(const struct sweep_command *a, struct err *err)
 		return err_set(
 			err, EINVAL,
 			"over what? An option with several values, such as --nodes 8..1024:x2; see nbox sweep --help");
+	if (a->on && a->has_point)
+		return err_set(err, EINVAL, "either --on %s or --point", a->on);
+	if (a->has_point && a->point >= a->sweep.grid.n_points)
+		return err_set(err, EINVAL, "--point %llu: there are %zu, from 0",
+			       (unsigned long long)a->point, a->sweep.grid.n_points);
 	return 0;
 }
 
@@ -178,8 +195,7 @@ int sweep_command_load(struct sweep_command *a, struct err *err)
 	return r;
 }
 
-int sweep_command_prepare(struct sweep_command *a, bool is_told, int argc, char **argv,
-			  struct err *err)
+int sweep_command_prepare(struct sweep_command *a, int argc, char **argv, struct err *err)
 {
 	struct results to;
 	char path[PATH_MAX], begin[PATH_MAX + 16];
@@ -202,7 +218,7 @@ int sweep_command_prepare(struct sweep_command *a, bool is_told, int argc, char 
 		r = results_open(&to, a->dir, err);
 	if (r == 0 && mkdir(results_path(&to, "points", path), 0777) < 0 && errno != EEXIST)
 		r = err_set(err, errno, "%s: %s", path, strerror(errno));
-	if (r == 0 && is_told) {
+	if (r == 0 && !a->has_point) {
 		CLEANUP(freep) char **words = calloc((size_t)argc + 1, sizeof(*words));
 
 		if (!words)
@@ -226,7 +242,24 @@ static unsigned processors(void)
 	return n > 0 ? (unsigned)n : 1;
 }
 
-int sweep_command_play(const struct sweep_command *a, struct err *err)
+int sweep_command_play(struct sweep_command *a, struct err *err)
 {
-	return pool_play(&a->sweep, a->is_live ? 1 : a->n_jobs ? a->n_jobs : processors(), err);
+	const struct sweep *s = &a->sweep;
+	struct point_result done;
+	int r;
+
+	if (a->on) {
+		r = values_add(&a->words, "--out");
+		r = r == 0 ? values_add(&a->words, s->dir) : r;
+		if (r == 0)
+			r = strcmp(a->on, "slurm") == 0 ? launch_slurm(s, &a->words, err)
+							: launch_commands(s, &a->words, err);
+		return r < 0 ? r : 1;
+	}
+	if (a->has_point) {
+		r = point_read(s, a->point, &done);
+		r = r == 0 && done.state != POINT_DONE ? point_play(s, a->point, err) : r;
+		return r < 0 ? r : 1;
+	}
+	return pool_play(s, a->is_live ? 1 : a->n_jobs ? a->n_jobs : processors(), err);
 }

@@ -10,9 +10,10 @@ struct sweep_command {
 	struct declared_counts declared;
 	struct values words; /* what makes the same sweep elsewhere */
 	char run_dir[PATH_MAX], dir[PATH_MAX];
-	const char *json, *out;
+	const char *json, *out, *on;
 	unsigned n_jobs; /* 0: as many as processors */
-	bool is_live;
+	uint64_t point;  /* the one to do */
+	bool is_live, has_point;
 };
 
 /* Takes the words of @command's line: the run, options of a run, flags. @take: has those that are
@@ -27,9 +28,9 @@ int sweep_command_check(const struct sweep_command *c, struct err *err);
 /* Loads the run, and sees that one point at least is right. Return: 0; negative errno with the
  * sentence. */
 int sweep_command_load(struct sweep_command *c, struct err *err);
-/* The folder: new, empty, or of the same run; @is_told: with the command line. Return: as above. */
-int sweep_command_prepare(struct sweep_command *c, bool is_told, int argc, char **argv,
-			  struct err *err);
-/* All points that are not complete. Return: 0, also where some fail; as above. */
-int sweep_command_play(const struct sweep_command *c, struct err *err);
+/* The folder: new, empty, or of the same run. Return: as above. */
+int sweep_command_prepare(struct sweep_command *c, int argc, char **argv, struct err *err);
+/* All points that are not complete, here, or the lines that play them elsewhere; or the one point.
+ * Return: 0, also where some fail; 1: nothing is to be shown yet; as above. */
+int sweep_command_play(struct sweep_command *c, struct err *err);
 void sweep_command_deinit(struct sweep_command *c);

@@ -14,7 +14,8 @@
 #define TASKS_MAX 1000 /* Slurm's own default of MaxArraySize is 1001 */
 
 /* "cd FOLDER && NBOX sweep RUN ... --point ", so that relative names are right elsewhere. */
-static int print_line(const struct values *words, const char *between, FILE *to, struct err *err)
+static int print_line(const struct sweep *s, const struct values *words, const char *between,
+		      FILE *to, struct err *err)
 {
 	char folder[PATH_MAX], self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -27,7 +28,7 @@ static int print_line(const struct values *words, const char *between, FILE *to,
 	plain_shell(folder, to);
 	fputs(between, to);
 	plain_shell(self, to);
-	fputs(" sweep", to);
+	fprintf(to, " %s", s->command);
 	for (size_t i = 0; i < words->n; i++) {
 		fputc(' ', to);
 		plain_shell(words->list[i], to);
@@ -45,7 +46,7 @@ int launch_commands(const struct sweep *s, const struct values *words, struct er
 		r = point_read(s, i, &result);
 		if (r < 0 || result.state == POINT_DONE)
 			continue;
-		r = print_line(words, " && ", stdout, err);
+		r = print_line(s, words, " && ", stdout, err);
 		printf("%zu\n", i);
 	}
 	return r;
@@ -82,15 +83,15 @@ int launch_slurm(const struct sweep *s, const struct values *words, struct err *
 		return r;
 	fprintf(to,
 		"#!/bin/sh\n"
-		"# Written by nbox sweep. A point that is complete is not done again.\n"
+		"# Written by nbox %s. A point that is complete is not done again.\n"
 		"#SBATCH --job-name=nbox-sweep\n"
 		"#SBATCH --array=0-%zu\n"
 		"#SBATCH --ntasks=1\n"
 		"#SBATCH --output=\"%s/slurm-%%a.txt\"\n"
 		"point=$SLURM_ARRAY_TASK_ID failed=0\n"
 		"while [ \"$point\" -lt %zu ]; do\n\t",
-		n_tasks - 1, s->dir, n);
-	r = print_line(words, " || exit 1\n\t", to, err);
+		s->command, n_tasks - 1, s->dir, n);
+	r = print_line(s, words, " || exit 1\n\t", to, err);
 	fprintf(to,
 		"\"$point\" || failed=1\n"
 		"\tpoint=$((point + %zu))\n"
@@ -104,7 +105,7 @@ int launch_slurm(const struct sweep *s, const struct values *words, struct err *
 	r = file_finish(to, script, err);
 	r = r == 0 ? submit(script, err) : r;
 	if (r == 0)
-		printf("When its %zu tasks are over, the same command line without --on shows the sweep.\n",
-		       n_tasks);
+		printf("When its %zu tasks are over, the same command line without --on shows the %s.\n",
+		       n_tasks, s->command);
 	return r;
 }

@@ -20,6 +20,7 @@ struct sweep_extra {
 
 /* What a sweep is made from. All borrowed. */
 struct sweep {
+	const char *command;        /* "sweep" or "plan" */
 	const char *word;           /* the run, as the user named it */
 	const struct recorded *run; /* NULL: its points are run, not re-timed */
 	const char *run_dir;

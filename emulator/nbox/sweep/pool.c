@@ -16,6 +16,7 @@
 #define PLAIN_LINE_NS (5 * NS_PER_S) /* of progress, where there is no terminal */
 
 struct progress {
+	const char *command;
 	size_t n, n_done, n_failed;
 	uint64_t start_ns, line_ns;
 	bool is_terminal;
@@ -38,8 +39,8 @@ static void show(struct progress *p)
 			bar, p->n_done, p->n, failed, left, p->n_done == p->n ? "\n" : "");
 	} else if (now_ns - p->line_ns >= PLAIN_LINE_NS) {
 		p->line_ns = now_ns;
-		fprintf(stderr, "nbox sweep: %zu of %zu points%s, %.0f s, %.0f s left\n", p->n_done,
-			p->n, failed, passed, left);
+		fprintf(stderr, "nbox %s: %zu of %zu points%s, %.0f s, %.0f s left\n", p->command,
+			p->n_done, p->n, failed, passed, left);
 	}
 }
 
@@ -97,7 +98,9 @@ static ssize_t find_todo(const struct sweep *s, bool *ret_todo)
 
 int pool_play(const struct sweep *s, unsigned n_jobs, struct err *err)
 {
-	struct progress p = {.start_ns = clock_now_ns(), .is_terminal = isatty(STDERR_FILENO)};
+	struct progress p = {.command = s->command,
+			     .start_ns = clock_now_ns(),
+			     .is_terminal = isatty(STDERR_FILENO)};
 	CLEANUP(freep) pid_t *pids = calloc(s->grid.n_points, sizeof(*pids));
 	CLEANUP(freep) bool *todo = calloc(s->grid.n_points, sizeof(*todo));
 	ssize_t n = pids && todo ? find_todo(s, todo) : -ENOMEM;
@@ -107,7 +110,7 @@ int pool_play(const struct sweep *s, unsigned n_jobs, struct err *err)
 	p.line_ns = p.start_ns;
 	p.n = n < 0 ? 0 : (size_t)n;
 	if (p.n < s->grid.n_points)
-		fprintf(stderr, "nbox sweep: %zu of %zu points are complete already\n",
+		fprintf(stderr, "nbox %s: %zu of %zu points are complete already\n", s->command,
 			s->grid.n_points - p.n, s->grid.n_points);
 	fflush(NULL);
 	for (size_t i = 0; r == 0 && i < s->grid.n_points; i++) {

@@ -57,6 +57,11 @@ for p in json.load(open("band/plan.json"))["points"]:
     assert (1.3 if p["bound_by"] == "AllReduce of world" else 1) <= width < (1.1 if p["setting"]["gpu-speed"] == "1" else 1.58 / 0.81), p
     assert (p["bound_by"] == "AllReduce of world") == (p["setting"]["gpu-speed"] == "1000"), p
 P
+"$NBOX" plan run --nodes 4,8 --samples-per-step 3 --gpu-error 0.5..1 --on commands --out elsewhere >lines
+is "$(wc -l <lines)" 2 "a command line a point"
+check "which any launcher takes" xargs -d '\n' -n 1 sh -c <lines
+exits 0 "together they are the plan" "$NBOX" plan run --nodes 4,8 --samples-per-step 3 --gpu-error 0.5..1 --out elsewhere
+says "nbox plan: 2 of 2 points are complete already" "nothing is played again"
 exits 0 "the same again" "$NBOX" plan run --preset dgx-h100 --inter 1x40Gbps --model nccl --nodes 4,64 --gpu-speed 1,1000 --samples-per-step 1K --prices prices.yaml --out again
 says "band           of the network's model alone: four fifths" "whose error it is"
 check "is the same to the last digit" cmp band/plan.csv again/plan.csv
@@ -122,6 +127,7 @@ refused "--tokens-per-step"
 refused "such as 512" --samples-per-step many
 refused "either samples or tokens" --samples-per-step 3 --tokens-per-step 3
 refused "'0.8' is no FROM..TO" --samples-per-step 3 --gpu-error 0.8
+refused "there are 2, from 0" --point 2
 refused "of which prices" --samples-per-step 3 --goal "price/hour <= 3"
 refused "0.95 or 95%" --samples-per-step 3 --goal "efficiency >= 95"
 refused "not 'tokens/s'" --samples-per-step 3 --goal "tokens/s >= 3"
