@@ -7,9 +7,8 @@
 static void host_run(const struct command *command)
 {
 	runtime_callback_begin();
-	command->host.fn(command->host.arg);
+	pace_not_before_end_of(command->host.fn, command->host.arg);
 	runtime_callback_end();
-	pace_not_before_now();
 }
 
 const struct command_type command_empty = {
