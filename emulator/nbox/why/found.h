@@ -42,8 +42,8 @@ struct why_exposed {
 
 struct why_late {
 	uint32_t rank;
-	double ns;  /* all real ranks waited for it so long, a mean iteration */
-	uint64_t n; /* ops of the run that it came last at */
+	double ns;  /* ops of a real rank waited for it so long in all, a mean iteration and rank */
+	uint64_t n; /* ops of the run that it came last at, of all real ranks */
 };
 
 /* Of a real rank; what others do where its ops take longer is not asked. */

@@ -262,7 +262,7 @@ static void print_late(const struct why *w, FILE *to)
 		fprintf(to, "   %-14s nobody: ranks come together\n", "waited for");
 	for (uint32_t i = 0; i < w->n_late && i < LATE_SHOWN; i++)
 		fprintf(to,
-			"   %-14s %9.3f ms  ops waited for rank %u, which came last at %llu ops of the run\n",
+			"   %-14s %9.3f ms  a rank's ops waited for rank %u, which came last at %llu ops of the run\n",
 			label("waited for", i), w->late[i].ns / 1e6, w->late[i].rank,
 			(unsigned long long)w->late[i].n);
 	if (w->n_late > LATE_SHOWN)

@@ -211,7 +211,7 @@ static int find_late(const struct look *l, const struct timed *t, struct why *w)
 		if (op->waited_ns <= 0 || op->waited_for >= world || op->virtual_arrive_ns < from ||
 		    op->virtual_arrive_ns >= to)
 			continue;
-		all[op->waited_for].ns += op->waited_ns / (double)t->n;
+		all[op->waited_for].ns += op->waited_ns / (double)t->n / (double)l->config->n_real;
 		all[op->waited_for].n++;
 	}
 	qsort(all, world, sizeof(*all), by_late);
