@@ -192,6 +192,71 @@ static int waited_for_member(struct chains *c, const struct chains_rank *on, uin
 	return 1;
 }
 
+/* Whether @op, of a rank that computes as @template, sends to @peer, or receives of it. */
+static bool calls(const struct record_op *op, const struct membership *m, uint32_t template,
+		  uint32_t rank, int64_t peer, bool is_send)
+{
+	for (uint32_t k = 0; k < op->n_calls; k++)
+		if (op->calls[k].is_send == is_send &&
+		    (int64_t)membership_world(m, op->calls[k].peer) - template + rank == peer)
+			return true;
+	return false;
+}
+
+/* The last op of number @index of @of that is the other end of a call of @on, and that it came to
+ * in (from, to]. Return: when; -INFINITY: none. */
+static double other_end(const struct chains *c, const struct chains_rank *on,
+			const struct chain *real, const struct lags_of *of, uint32_t index,
+			const struct chain_row *row, const struct record_call *call,
+			const struct membership *m)
+{
+	double last = -INFINITY;
+
+	for (uint32_t i = 0; i < real->n; i++) {
+		const struct record_op *op = real->rows[i].op;
+		struct coming x;
+
+		if (!op || op->comm != row->op->comm || op->kind != row->op->kind ||
+		    !calls(op, m, of->real_rank, of->ranks[index], on->rank, !call->is_send))
+			continue;
+		x = coming_of(c, real, i, of, index);
+		if (start_of(&x) > row->start + CHAIN_ROUNDED_NS &&
+		    start_of(&x) <= row->end + CHAIN_ROUNDED_NS)
+			last = fmax(last, start_of(&x));
+	}
+	return last;
+}
+
+/* The peer that came last to the other end of a call. Return: 1: it is found; 0; -ENOMEM. */
+static int find_peer(struct chains *c, const struct chains_rank *on, const struct chain_row *row,
+		     const struct group *g, struct chains_wait *ret)
+{
+	struct chains_wait last = {.at = -INFINITY};
+
+	for (uint32_t k = 0; k < row->op->n_calls; k++) {
+		const struct record_call *call = &row->op->calls[k];
+		int64_t peer = (int64_t)membership_world(&g->members, call->peer) - on->template +
+			       on->rank;
+		uint32_t index;
+		const struct lags_of *of =
+			number_in(g, peer) < 0 ? NULL
+					       : lags_find(c->from.lags, (uint32_t)peer, &index);
+		const struct chains_rank *real = of ? chains_of(c, of->real_rank) : NULL;
+		double at;
+
+		if (of && !real)
+			return -ENOMEM;
+		at = of ? other_end(c, on, &real->chain, of, index, row, call, &g->members)
+			: -INFINITY;
+		if (at > last.at)
+			last = (struct chains_wait){(uint32_t)peer, at};
+	}
+	if (isinf(last.at))
+		return 0;
+	*ret = last;
+	return 1;
+}
+
 /* Whether number @index of @of came to calls like @op at @at. */
 static bool came_at(const struct chains *c, const struct chain *real, const struct lags_of *of,
 		    uint32_t index, const struct record_op *op, double at)
@@ -209,35 +274,21 @@ static bool came_at(const struct chains *c, const struct chain *real, const stru
 	return false;
 }
 
-/* The peer that came to its calls at @at. Return: 1: it is found; 0; -ENOMEM. */
-static int find_peer(struct chains *c, const struct chains_rank *on, const struct record_op *op,
-		     const struct group *g, double at, uint32_t *ret_rank)
+/* Where all send to all, which takes as long at each rank once all are there: the member that came
+ * then. Return: as above. */
+static int find_member(struct chains *c, const struct chains_rank *on, const struct chain_row *row,
+		       const struct group *g, struct chains_wait *ret)
 {
-	for (uint32_t k = 0; k < op->n_calls; k++) {
-		int64_t peer = (int64_t)membership_world(&g->members, op->calls[k].peer) -
-			       on->template + on->rank;
-		uint32_t index;
-		const struct lags_of *of =
-			number_in(g, peer) < 0 ? NULL
-					       : lags_find(c->from.lags, (uint32_t)peer, &index);
-		const struct chains_rank *real = of ? chains_of(c, of->real_rank) : NULL;
+	const struct chains_rank *template = chains_of(c, on->template);
+	const struct chain_row *of_template;
+	double at;
 
-		if (of && !real)
-			return -ENOMEM;
-		if (of && came_at(c, &real->chain, of, index, op, at)) {
-			*ret_rank = (uint32_t)peer;
-			return 1;
-		}
-	}
-	return 0;
-}
-
-/* The same among all members: calls to all of them have others as peers than those of the template.
- */
-static int find_member(struct chains *c, const struct record_op *op, const struct group *g,
-		       double at, uint32_t *ret_rank)
-{
-	for (uint32_t k = 0; k < c->from.lags->n_of; k++) {
+	if (!template)
+		return -ENOMEM;
+	of_template =
+		&template->chain.rows[template->chain.place[row->row - on->chain.graph->rows]];
+	at = row->end - fmax(of_template->end - of_template->start - of_template->op->waited_ns, 0);
+	for (uint32_t k = 0; k < c->from.lags->n_of && at > row->start + CHAIN_ROUNDED_NS; k++) {
 		const struct lags_of *of = &c->from.lags->of[k];
 		const struct chains_rank *real = chains_of(c, of->real_rank);
 
@@ -245,35 +296,12 @@ static int find_member(struct chains *c, const struct record_op *op, const struc
 			return -ENOMEM;
 		for (uint32_t i = 0; i < of->n; i++)
 			if (number_in(g, of->ranks[i]) >= 0 &&
-			    came_at(c, &real->chain, of, i, op, at)) {
-				*ret_rank = of->ranks[i];
+			    came_at(c, &real->chain, of, i, row->op, at)) {
+				*ret = (struct chains_wait){of->ranks[i], at};
 				return 1;
 			}
 	}
 	return 0;
-}
-
-/* Calls take as long at all ranks once the peer has come. */
-static int waited_for_peer(struct chains *c, const struct chains_rank *on, uint32_t i,
-			   const struct group *g, struct chains_wait *ret)
-{
-	const struct chains_rank *template = chains_of(c, on->template);
-	const struct chain_row *row = &on->chain.rows[i], *of;
-	double at;
-	int r;
-
-	if (!template)
-		return -ENOMEM;
-	of = &template->chain.rows[template->chain.place[row->row - on->chain.graph->rows]];
-	at = row->end - fmax(of->end - of->start - of->op->waited_ns, 0);
-	if (at <= row->start + CHAIN_ROUNDED_NS)
-		return 0;
-	r = find_peer(c, on, row->op, g, at, &ret->rank);
-	if (r == 0)
-		r = find_member(c, row->op, g, at, &ret->rank);
-	if (r > 0)
-		ret->at = at;
-	return r;
 }
 
 int chains_waited(struct chains *c, const struct chains_rank *on, uint32_t i,
@@ -294,8 +322,12 @@ int chains_waited(struct chains *c, const struct chains_rank *on, uint32_t i,
 	}
 	if (!find_group(c, op->of, on->rank, &g))
 		return 0;
-	r = op->kind == COLL_SENDRECV ? waited_for_peer(c, on, i, &g, ret)
-				      : waited_for_member(c, on, i, &g, ret);
+	if (op->kind != COLL_SENDRECV)
+		r = waited_for_member(c, on, i, &g, ret);
+	else if (op->of->n_ranks == 2 || op->n_calls + 2 < 2 * op->of->n_ranks)
+		r = find_peer(c, on, row, &g, ret);
+	else
+		r = find_member(c, on, row, &g, ret);
 	ret->at = fmin(ret->at, row->end);
 	return r;
 }
