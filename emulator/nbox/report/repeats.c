@@ -204,6 +204,12 @@ static int by_value(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
+double repeats_median(double *values, uint64_t n)
+{
+	qsort(values, n, sizeof(*values), by_value);
+	return n ? values[n / 2] : 0;
+}
+
 /* How far @v are off the median of their place in periods of @k, all together. *ret_medians has
  * them,
  * @buf room for n. */
@@ -216,8 +222,7 @@ static double spread(const double *v, uint64_t n, uint64_t k, double *ret_median
 
 		for (uint64_t i = place; i < n; i += k)
 			buf[m++] = v[i];
-		qsort(buf, m, sizeof(*buf), by_value);
-		ret_medians[place] = buf[m / 2];
+		ret_medians[place] = repeats_median(buf, m);
 		for (uint64_t i = 0; i < m; i++)
 			sum += fabs(buf[i] - buf[m / 2]);
 	}

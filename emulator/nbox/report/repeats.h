@@ -14,6 +14,13 @@ struct repeats_stretch {
 	uint64_t first, n;
 };
 
+static inline uint64_t repeats_end(const struct repeats_stretch *s)
+{
+	return s->first + s->n;
+}
+
+double repeats_median(double *values, uint64_t n); /* sorts them; of none: 0 */
+
 /**
  * repeats_periods - lengths that units may have, the shortest first
  *

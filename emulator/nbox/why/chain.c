@@ -208,7 +208,7 @@ static int find_offs(struct chain *c, bool is_virtual)
 	return r;
 }
 
-static uint64_t first_ns(const struct record *rec)
+static uint64_t first_virtual_ns(const struct record *rec)
 {
 	uint64_t ns = UINT64_MAX;
 
@@ -222,7 +222,8 @@ static uint64_t first_ns(const struct record *rec)
 int chain_make(const struct chain_source *from, uint32_t rank, uint32_t template, struct chain *ret)
 {
 	const struct rows_graph *graph = from->graph;
-	CLEANUP(chain_deinit) struct chain c = {.graph = graph, .epoch = first_ns(from->rec)};
+	CLEANUP(chain_deinit)
+	struct chain c = {.graph = graph, .epoch = first_virtual_ns(from->rec)};
 	CLEANUP(reader_deinit) struct reader reader = {.was = graph->rec, .now = from->rec};
 	bool is_virtual = rank != template;
 	uint32_t index;
