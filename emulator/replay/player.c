@@ -85,10 +85,17 @@ static uint32_t rank_of(const struct player *p, uint32_t i)
 			  : p->out->points[row->index].world_rank;
 }
 
+static uint64_t comm_index(const struct player *p, const struct record_op *op)
+{
+	return (uint64_t)(op->of - p->out->comms);
+}
+
 static int row_over(struct player *p, uint32_t i)
 {
 	p->is_over[i] = true;
 	p->n_left[rank_of(p, i)]--;
+	if (p->graph->rows[i].is_op)
+		p->n_left_in[comm_index(p, &p->out->ops[p->graph->rows[i].index])]--;
 	tell(p, p->sink->over, i);
 	return let_go(p, i, false);
 }
@@ -129,7 +136,7 @@ static int take_point(struct player *p, uint32_t i, struct err *err)
 
 static struct comm **comm_of(const struct player *p, const struct record_op *op)
 {
-	return &p->comms[op->of - p->out->comms];
+	return &p->comms[comm_index(p, op)];
 }
 
 /* The ranks of a record call what they called; the others may not. */
@@ -240,10 +247,12 @@ static int take_op(struct player *p, uint32_t i, struct err *err)
 	p->posts[i] = post;
 	if (p->terms)
 		p->terms[i] = post->arrival.terms;
-	tell(p, p->sink->taken, i);
 	r = push(p, EVENT_ARRIVE, i, timeline_arrival(post->node, to->world_rank));
 	r = r < 0 ? r : let_go(p, i, true);
-	return r < 0 ? no_memory(err) : 0;
+	if (r < 0)
+		return no_memory(err);
+	tell(p, p->sink->taken, i); /* the post may go with its communicator */
+	return 0;
 }
 
 /* What the record says of the new run, but for what was measured. */
@@ -343,8 +352,10 @@ int player_open(struct player *p, struct err *err)
 	p->posts = calloc(n, sizeof(struct post *));
 	p->is_over = calloc(n, sizeof(*p->is_over));
 	p->waiting = malloc(n * sizeof(*p->waiting));
+	p->n_left_in = calloc(p->out->n_comms + 1, sizeof(*p->n_left_in));
 	p->n_left = calloc(p->out->header.world_size, sizeof(*p->n_left));
-	return p->comms && p->n_waits && p->posts && p->is_over && p->waiting && p->n_left
+	return p->comms && p->n_waits && p->posts && p->is_over && p->waiting && p->n_left &&
+			       p->n_left_in
 		       ? 0
 		       : no_memory(err);
 }
@@ -357,6 +368,7 @@ void player_close(struct player *p)
 	free(p->is_over);
 	free(p->waiting);
 	free(p->n_left);
+	free(p->n_left_in);
 	sim_heap_deinit(&p->events);
 }
 
@@ -370,6 +382,8 @@ int player_start(struct player *p, double at, struct err *err)
 		if (p->ranks && !bitmap_test(p->ranks, rank_of(p, i)))
 			continue;
 		p->n_left[rank_of(p, i)]++;
+		if (p->graph->rows[i].is_op)
+			p->n_left_in[comm_index(p, &p->out->ops[p->graph->rows[i].index])]++;
 		if (p->n_waits[i] == 0)
 			r = push(p, EVENT_TAKE, i, at);
 	}

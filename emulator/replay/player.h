@@ -39,7 +39,9 @@ struct player {
 	bool *is_over;       /* owned; by row */
 	uint32_t *waiting;   /* owned; rows whose communicator is not there yet */
 	uint32_t n_waiting;
-	uint32_t *n_left; /* owned; rows that are not over, by world rank */
+	/* owned; rows that are not over, by world rank; ops among them, by the record's
+	 * communicator */
+	uint32_t *n_left, *n_left_in;
 	struct sim_heap events;
 	double now; /* virtual, since the epoch of the timelines */
 	int error;  /* of player_released() */

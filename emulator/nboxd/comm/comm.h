@@ -20,6 +20,8 @@ struct comm_sink {
 	void (*end_ops)(struct comm *c);
 	/* Whether member @i owes the others an op or a call; it is then named in @buf. */
 	bool (*is_owed)(const struct comm *c, size_t i, char *buf, size_t size);
+	/* Whether members without a process have ops of @c to come, or to end. */
+	bool (*is_played)(const struct comm *c);
 };
 
 /* All communicators. */

@@ -72,7 +72,8 @@ bool failures_on_arrival(struct failures *f, const struct post *post)
 	double at_ns = f->failing.n ? timeline_arrival(post->node, post->member->world_rank) : 0;
 	int64_t step = post->step; /* the post may go with its communicator */
 
-	f->slip_ns = wall_ns > virtual_ns ? wall_ns - virtual_ns : 0;
+	if (!post->member->is_recorded)
+		f->slip_ns = wall_ns > virtual_ns ? wall_ns - virtual_ns : 0;
 	for (size_t i = 0; i < f->failing.n; i++) {
 		struct failing_state *state = &f->failing.list[i];
 

@@ -13,7 +13,6 @@
 
 #define OWES_MAX 256 /* words for what a member owes */
 
-/* The communicator is freed with its last member. */
 static void member_leave(struct comm_member *m)
 {
 	if (m->worker)
@@ -22,12 +21,24 @@ static void member_leave(struct comm_member *m)
 	m->is_freed = true;
 }
 
-static bool comm_is_empty(const struct comm *c)
+bool leave_is_left(const struct comm *c)
 {
-	for (uint32_t i = 0; i < c->n_real; i++)
+	bool has_process = false;
+
+	for (uint32_t i = 0; i < c->n_real; i++) {
 		if (!c->real[i].is_freed && !c->real[i].is_recorded)
 			return false;
-	return true;
+		has_process |= !c->real[i].is_recorded;
+	}
+	return has_process;
+}
+
+void leave_if_over(struct comm *c)
+{
+	if (!leave_is_left(c) || c->comms->sink->is_played(c))
+		return;
+	log_debug("communicator %u: freed", c->number);
+	comm_free(c);
 }
 
 /* What @m still owes: that it meets the others, the op it has not arrived at although others have,
@@ -66,14 +77,13 @@ void leave_worker(struct comms *comms, struct worker *w, const char *why)
 		if (!is_member)
 			continue;
 		/* a member that leaves in good order harms nobody unless others wait for it */
-		if (!comm_is_empty(c) && (why || owes))
+		if (!leave_is_left(c) && (why || owes))
 			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank,
 				   world, name, why ? "vanished: " : "left in the middle of an op",
 				   why ? why : "");
 		meet_member_left(c); /* after the cause: the members that wait for the id report the
 					last error that they know */
-		if (comm_is_empty(c))
-			comm_free(c);
+		leave_if_over(c);
 	}
 }
 
@@ -92,10 +102,7 @@ int leave_on_free(struct gathers *gs, struct worker *w, const struct wire_hdr *h
 	member_leave(m);
 	meet_member_left(c);
 	gathers_member_left(gs, c, m->rank);
-	if (comm_is_empty(c)) {
-		log_debug("communicator %u: freed", c->number);
-		comm_free(c);
-	}
+	leave_if_over(c);
 	return 0;
 }
 

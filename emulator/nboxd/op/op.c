@@ -317,6 +317,7 @@ const struct comm_sink op_comm_sink = {
 	.made = recorded_on_comm,
 	.end_ops = end_ops,
 	.is_owed = op_is_owed,
+	.is_played = recorded_is_played,
 };
 
 static void on_warn(struct ops *ops, const char *sentence)

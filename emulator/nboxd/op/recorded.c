@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "engine/record-read.h"
+#include "nboxd/comm/leave.h"
 #include "nboxd/loop/warn.h"
 #include "op/p2p.h"
 #include "replay/part.h"
@@ -94,6 +95,7 @@ static void taken(void *ctx, uint32_t row)
 	struct recorded *x = ctx;
 
 	x->part.out.ops[x->graph.rows[row].index].order = x->live->n_points++;
+	failures_on_arrival(x->live->failures, x->player.posts[row]);
 }
 
 static void over(void *ctx, uint32_t row)
@@ -108,6 +110,7 @@ static void over(void *ctx, uint32_t row)
 		op->done_order = live->n_points;
 		record_op(live->record, op);
 		totals_op(&live->totals, op);
+		leave_if_over(x->player.comms[op->of - x->part.out.comms]);
 	} else {
 		p->order = live->n_points++;
 		record_point(live->record, p);
@@ -253,6 +256,16 @@ void recorded_on_end(struct comm *c)
 
 	if (x)
 		player_part(&x->player, c);
+}
+
+bool recorded_is_played(const struct comm *c)
+{
+	const struct recorded *x = live_of(c->ops)->recorded;
+
+	for (uint64_t i = 0; x && i < x->part.n_comms; i++)
+		if (x->player.comms[i] == c)
+			return x->player.n_left_in[i] > 0;
+	return false;
 }
 
 /* Communicators of ranks that all have no process, and that play. */

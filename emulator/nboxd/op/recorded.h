@@ -21,6 +21,7 @@ void recorded_on_row(struct live *live);
 /* struct comm_sink has them. */
 void recorded_on_comm(struct comm *c);
 void recorded_on_end(struct comm *c);
+bool recorded_is_played(const struct comm *c);
 /* struct ops_sink: the end of a post without a process is known. */
 void recorded_on_released(struct post *post);
 /* What happens up to now. Return: when the next does; UINT64_MAX: not known. */

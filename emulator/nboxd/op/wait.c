@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "nboxd/comm/leave.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "op/p2p.h"
@@ -76,6 +77,10 @@ static void add_waiting_call(struct text *t, const struct op *op)
 	const struct pair_call *call = pair->calls;
 	char what[160];
 
+	if (pair->n_waiting == 0) {
+		add(t, "for a peer's op, which never completes");
+		return;
+	}
 	while (!call->is_waiting)
 		call++;
 	add(t, "for its %s, which rank %u", p2p_call_text(call, what, sizeof(what)), call->peer);
@@ -147,6 +152,16 @@ static char *describe(const struct op *op, uint64_t now_ns, char *buf, size_t si
 	return buf;
 }
 
+/* Whether a rank with a process has arrived at @op. A record that goes on where the run ends has
+ * ops without one. */
+static bool has_process(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_posts; i++)
+		if (op->posts[i].has_arrived && !op->posts[i].member->is_recorded)
+			return true;
+	return false;
+}
+
 /* --- all ops ----------------------------------------------------------------------- */
 
 uint32_t op_n_open(const struct comm *c)
@@ -170,6 +185,8 @@ static bool owes(const struct op *op, size_t i, char *buf, size_t size)
 	const struct pair_call *call;
 	char text[160];
 
+	if (!has_process(op))
+		return false;
 	if (!op->p2p) {
 		if (op->posts[i].is_done)
 			return false;
@@ -209,6 +226,8 @@ static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 	uint64_t first_ns = op->moved_ns + WARN_NS;
 	char text[900];
 
+	if (leave_is_left(op->comm) && !has_process(op))
+		return UINT64_MAX;
 	if (op->p2p && op->posts[0].is_done) /* the op that keeps this one open comes first */
 		end_ns += WARN_NS;
 

@@ -15,14 +15,14 @@ run() {
 	local out=$1; shift
 	timeout 100 "$NBOX" run --quiet --gpus-per-node 1 --model ring --out "$out" "$@" -- "$BUILD/tests/apps/stepper" job --iterations "${iterations:-4}" --warmup 1
 }
-steps() { json "$1" 'd["steps"]["ms"]["mean"]'; }
+# compare FILE FILE TEST: of a and b, the means of their steps
+compare() { python3 -IS -c 'import json, sys; a, b = (json.load(open(f))["steps"]["ms"]["mean"] for f in sys.argv[1:3]); assert eval(sys.argv[3]), (a, b)' "$@"; }
 four=(--nodes 4 --layout dp=2,pp=2)
 exits 0 "a record of the heavy stage" run heavy "${four[@]}" --as-node 2
 exits 0 "a run of the light one beside it" run beside "${four[@]}" --as-node 0 --with heavy
 exits 0 "its report" "$NBOX" report beside
 says "pp=1: 2 ranks, 1 real (rank 2 of heavy)" "says whose timeline the heavy stage has"
-check "a step takes as long as the heavy stage computes" python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert a > .9 * b, (a, b)' \
-	"$(steps beside/summary.json)" "$(steps heavy/summary.json)"
+check "a step takes as long as the heavy stage computes" compare beside/summary.json heavy/summary.json "a > .9 * b"
 for options in "--exchange messages" "--exchange payload --link tcp" "--what-if slow:rank=3,compute=2 --nodes 4" "--nodes 8 --layout dp=4,pp=2"; do
 	[[ $options == *layout* ]] || options+=" --layout dp=2,pp=2"
 	[[ $options == *nodes* ]] || options+=" --nodes 4"
@@ -30,15 +30,45 @@ for options in "--exchange messages" "--exchange payload --link tcp" "--what-if 
 	# shellcheck disable=SC2086
 	exits 0 "the same: $options" run other $options --as-node 0 --with heavy
 	exits 0 "... re-timed as it was" "$NBOX" retime other --json again.json
-	check "... has its times" python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a / b - 1) < 1e-2, (a, b)' \
-		"$(steps other/summary.json)" "$(steps again.json)"
-	check "... and the heavy stage's" python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert a > .9 * b, (a, b)' \
-		"$(steps other/summary.json)" "$(steps heavy/summary.json)"
+	check "... has its times" compare other/summary.json again.json "abs(a / b - 1) < 1e-2"
+	check "... and the heavy stage's" compare other/summary.json heavy/summary.json "a > .9 * b"
 done
 exits 0 "its record" "$NBOX" record dump other
 says "n_real=1 " "one rank had a process"
 exits 0 "the critical path" "$NBOX" why beside
 says "computation on stream 1 of rank 2" "goes over the heavy stage"
+
+iterations=2 exits 0 "a run that is shorter than its record" run shorter "${four[@]}" --as-node 0 --with heavy
+case $out in *aborted*) fail "ends as any other" "$out" ;; *) pass "ends as any other" ;; esac
+
+# communicators that a live rank leaves while a rank without a process is to use them
+cat >remake.py <<'P'
+import ctypes, os, time
+nccl, cuda = ctypes.CDLL("libnccl.so.2"), ctypes.CDLL("libcudart.so.13")
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+def must(result):
+    assert result == 0, result
+rank, name, world, pair, mem = int(os.environ["RANK"]), Id(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+must(cuda.cudaMalloc(ctypes.byref(mem), ctypes.c_size_t(4 << 20)))
+must(nccl.ncclGetUniqueId(ctypes.byref(name)))
+must(nccl.ncclCommInitRank(ctypes.byref(world), 4, name, rank))
+for i in range(3):
+    must(nccl.ncclCommSplit(world, rank // 2, rank, ctypes.byref(pair), None))
+    must(nccl.ncclBroadcast(mem, mem, ctypes.c_size_t(1 << 20), 7, 0, pair, None))
+    time.sleep(.02 * (rank % 2))
+    must((nccl.ncclRecv if rank % 2 else nccl.ncclSend)(mem, ctypes.c_size_t(16), 7, 1 - rank % 2, pair, None))
+    must(cuda.cudaStreamSynchronize(None))
+    must(nccl.ncclCommDestroy(pair))
+    must(nccl.ncclAllReduce(mem, mem, ctypes.c_size_t(16), 7, 0, world, None))
+    must(cuda.cudaStreamSynchronize(None))
+must(nccl.ncclCommDestroy(world))
+P
+remake() { timeout 60 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --inter-bandwidth 10Gbps --inter-latency 10ms --timeout 20s --model ring --out "$@" -- python3 -IS remake.py; }
+exits 0 "a record of a rank that receives last" remake receiver --as-node 1
+exits 0 "a run of the sender beside it" remake sender --as-node 0 --with receiver
+is "$("$NBOX" record dump sender | grep -c '^OP.* world_rank=1 ')" "$("$NBOX" record dump receiver | grep -c '^OP.* world_rank=1 ')" \
+	"plays all that the record has"
 
 # what cannot be
 iterations=9 exits 1 "a run that is longer than its record" run longer "${four[@]}" --as-node 0 --with heavy
