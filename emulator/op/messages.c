@@ -7,12 +7,9 @@
 
 #include "base/cleanup.h"
 #include "engine/sim-ranks.h"
-#include "engine/solve-p2p.h"
 #include "op/awaited.h"
+#include "op/batch.h"
 #include "op/contention.h"
-#include "op/ideal.h"
-#include "op/image.h"
-#include "op/images.h"
 #include "op/moment.h"
 #include "op/p2p-start.h"
 
@@ -69,168 +66,7 @@ static struct post *peer_of(const struct op *op, uint32_t k, uint32_t *ret_call)
 	return &container_of(pair->post, struct p2p, pair)->op->posts[0];
 }
 
-/* --- some calls of one post ---------------------------------------------------------------- */
-
-/* Calls in one direction, all of the peers of which begin together. */
-struct part {
-	struct post *post;
-	bool is_plain, is_received;
-	uint32_t n;
-	uint32_t *index; /* owned; of the post's calls */
-	struct sched_p2p
-		*calls; /* owned; of these first, then others that say whose copies do what */
-	uint32_t n_all;
-	uint64_t number; /* for what is drawn */
-	struct timing timing;
-	double *ns; /* owned; what each takes by itself */
-};
-
-static void part_deinit(struct part *p)
-{
-	free(p->index);
-	free(p->calls);
-	free(p->ns);
-	timing_deinit(&p->timing);
-}
-
-static int part_init(struct part *p, struct post *post, bool is_plain, uint64_t number,
-		     struct err *err)
-{
-	size_t n = (size_t)post->op->n_flows + 1;
-
-	*p = (struct part){.post = post, .is_plain = is_plain, .number = number};
-	p->index = malloc(n * sizeof(*p->index));
-	p->calls = calloc(n, sizeof(*p->calls));
-	p->ns = calloc(n, sizeof(*p->ns));
-	return p->index && p->calls && p->ns ? 0 : err_set(err, ENOMEM, "out of memory");
-}
-
-static void part_add(struct part *p, uint32_t k, uint64_t bytes)
-{
-	const struct sched_p2p *call = &p->post->op->p2p->calls[k];
-
-	p->index[p->n] = k;
-	p->calls[p->n++] =
-		(struct sched_p2p){.peer = call->peer, .is_send = call->is_send, .bytes = bytes};
-	p->n_all = p->n;
-}
-
-static double total_ns(const struct part *p)
-{
-	return p->is_plain ? p->timing.model_ns : p->timing.end_ns;
-}
-
-/* Ends by rank. */
-struct ends_of {
-	const struct part *p;
-	const struct run *run; /* NULL: all start at 0 */
-	double *ends;
-};
-
-static double take_start(void *ctx, uint32_t rank)
-{
-	const struct ends_of *e = ctx;
-
-	if (!e->run)
-		return 0;
-	return p2p_start_of(e->run, e->p->post, rank, e->p->is_plain);
-}
-
-static void take_end(void *ctx, uint32_t rank, double end_ns, double port_ns)
-{
-	const struct ends_of *e = ctx;
-
-	(void)port_ns;
-	e->ends[rank] = end_ns;
-}
-
-static int find_ends(const struct part *p, const struct run *run, double *ends, struct err *err)
-{
-	const struct comm *c = p->post->op->comm;
-	const struct sched_p2p *calls = p->calls;
-	struct ends_of e = {p, run, ends};
-	const struct p2p_ranks who = {.ctx = &e, .start = take_start, .done = take_end};
-
-	return solve_p2p_ends(&p->post->member->rank, 1, &calls, &p->n,
-			      p->post->op->sched->chunk_bytes, c->ops->cluster->topology,
-			      &c->members.map, c->ops->delay, p->number, &p->timing, p->is_plain,
-			      &who, err);
-}
-
-static bool has_one_peer(const struct part *p)
-{
-	for (uint32_t i = 1; i < p->n; i++)
-		if (p->calls[i].peer != p->calls[0].peer)
-			return false;
-	return true;
-}
-
-/* How long they take by themselves. */
-static int part_solve(struct part *p, struct err *err)
-{
-	const struct comm *c = p->post->op->comm;
-	const struct sched_p2p *calls = p->calls;
-	CLEANUP(freep) double *ends = NULL;
-	int r;
-
-	timing_deinit(&p->timing);
-	r = solve_p2p(&p->post->member->rank, 1, &calls, &p->n, p->post->op->sched->chunk_bytes,
-		      c->ops->cluster->topology, &c->members.map, c->ops->delay, NULL, p->number,
-		      &p->timing, err);
-	if (r < 0)
-		return r;
-	ideal_apply(c, &p->timing);
-	if (!p->is_received && !has_one_peer(p)) {
-		ends = malloc(c->n_ranks * sizeof(*ends));
-		r = ends ? find_ends(p, NULL, ends, err) : err_set(err, ENOMEM, "out of memory");
-	}
-	for (uint32_t i = 0; i < p->n && r == 0; i++)
-		p->ns[i] = ends ? ends[p->calls[i].peer] : total_ns(p);
-	return r;
-}
-
-static uint32_t copies_of(void *ctx, uint32_t rank, const uint32_t **ret)
-{
-	const struct post *post = ctx;
-	uint32_t n;
-
-	(void)rank;
-	*ret = timeline_ranks(post->node, &n);
-	return n;
-}
-
-static bool are_together(void *ctx, uint32_t copy, uint32_t peer)
-{
-	const struct comm *c = ((const struct post *)ctx)->op->comm;
-	const struct membership *m = &c->members.map;
-	struct radix image;
-
-	if (cluster_is_real(c->ops->cluster, copy))
-		return false; /* its calls are its own */
-	if (membership_rank(m, copy) >= 0)
-		return membership_rank(m, peer) >= 0;
-	return image_at(c, copy, &image) == 0 && radix_find(&image, peer) >= 0;
-}
-
-static int find_usage(const struct part *p, struct usage **ret, struct err *err)
-{
-	const struct comm *c = p->post->op->comm;
-	CLEANUP(images_deinit) struct images images = {.comm = c};
-	const struct usage_images walk = {images_next, &images};
-	const struct usage_copies copies = {copies_of, are_together, p->post};
-	const struct sched_p2p *list = p->calls;
-	const struct p2p_calls calls = {
-		.ranks = &p->post->member->rank,
-		.n_calls = &p->n_all,
-		.calls = &list,
-		.n_ranks = 1,
-		.chunk_bytes = p->post->op->sched->chunk_bytes,
-		.is_received = p->is_received,
-	};
-
-	return solver_p2p_usage(c->ops->solver, c->number, &calls, &c->members.map, p->number,
-				&walk, &copies, ret, err);
-}
+/* --- claims ----------------------------------------------------------------------------------- */
 
 /* Room for what two ends of each message wait for. */
 static struct claim *claim_new(struct post *post, bool is_plain, uint32_t n)
@@ -270,7 +106,7 @@ static uint64_t *last_of(const struct post *post)
 }
 
 /* Claims the links from @op->begin on. *@ret_c NULL: it needs none. */
-static int part_claim(const struct part *p, struct overlap_op op, struct claim **ret_c,
+static int part_claim(const struct batch *p, struct overlap_op op, struct claim **ret_c,
 		      struct contention *ret, struct err *err)
 {
 	struct claim *c;
@@ -280,7 +116,7 @@ static int part_claim(const struct part *p, struct overlap_op op, struct claim *
 	*ret_c = NULL;
 	if (!(op.solo_ns > 0))
 		return 0;
-	r = find_usage(p, &op.usage, err);
+	r = batch_usage(p, &op.usage, err);
 	if (r < 0)
 		return r;
 	c = claim_new(p->post, p->is_plain, p->n);
@@ -298,14 +134,6 @@ static double at_of(const struct contention *got, double start, double ns)
 	return got->warp ? contention_at(got->warp, start, start + ns) : start + ns;
 }
 
-/* What all ranks of a group need, whatever its messages: no more than the group. */
-static double extra_of(const struct timing *t, bool is_plain)
-{
-	double ns = (is_plain ? 0 : t->extra_ns) + t->plan.base_ns + t->shared_ns;
-
-	return fmax(0, fmin(ns, is_plain ? t->model_ns : t->end_ns));
-}
-
 /* --- what a post sends --------------------------------------------------------------------- */
 
 /* Whether the buffers need not hold all of message @k back: they take it, or who receives it is
@@ -321,7 +149,7 @@ static bool is_free(const struct op *op, uint32_t k, bool is_plain, double start
 
 /* When the sender is over with a message that the buffers do not take, of which @got carries
  * @bytes. */
-static void await_sender(const struct part *p, struct claim *c, const struct contention *got,
+static void await_sender(const struct batch *p, struct claim *c, const struct contention *got,
 			 uint32_t i, double start)
 {
 	struct op *op = p->post->op;
@@ -336,7 +164,7 @@ static void await_sender(const struct part *p, struct claim *c, const struct con
 
 /* It begins behind the op before in its rank's queue, and behind the message before that goes the
  * same way: that one has the buffers. */
-static int line_up(const struct part *p, struct overlap_op *ret, struct err *err)
+static int line_up(const struct batch *p, struct overlap_op *ret, struct err *err)
 {
 	const struct post *post = p->post;
 	struct comm *c = post->op->comm;
@@ -344,13 +172,13 @@ static int line_up(const struct part *p, struct overlap_op *ret, struct err *err
 	uint64_t *last;
 
 	*ret = (struct overlap_op){
-		.solo_ns = total_ns(p),
+		.solo_ns = batch_ns(p),
 		.start = fmin(start,
 			      p->is_plain ? timeline_plain_arrival(post->node)
 					  : timeline_arrival(post->node, post->member->world_rank)),
 		.begin = start,
 		.after = last_of(post)[p->is_plain]};
-	if (!has_one_peer(p) || !is_real(post->op, p->index[0]))
+	if (!batch_has_one_peer(p) || !is_real(post->op, p->index[0]))
 		return 0;
 	last = pairing_note(&c->open->pairing, post->member->rank, p->calls[0].peer);
 	if (!last)
@@ -365,7 +193,7 @@ static int line_up(const struct part *p, struct overlap_op *ret, struct err *err
 }
 
 /* What comes after message @i of @p on its way comes behind claim @number. */
-static void be_last(const struct part *p, uint32_t i, uint64_t number)
+static void be_last(const struct batch *p, uint32_t i, uint64_t number)
 {
 	struct comm *c = p->post->op->comm;
 	uint64_t *last = pairing_note(&c->open->pairing, p->post->member->rank, p->calls[i].peer);
@@ -376,22 +204,22 @@ static void be_last(const struct part *p, uint32_t i, uint64_t number)
 
 static int send_all(struct post *post, bool is_plain, uint64_t number, struct err *err)
 {
-	CLEANUP(part_deinit) struct part p;
+	CLEANUP(batch_deinit) struct batch p;
 	struct op *op = post->op;
 	double start = post_start(post, is_plain), *from = &op->p2p->awaited->from[is_plain];
 	struct contention got;
 	struct overlap_op as;
 	struct claim *c;
-	int r = part_init(&p, post, is_plain, number, err);
+	int r = batch_init(&p, post, is_plain, number, err);
 
 	for (uint32_t k = 0; k < op->n_flows && r == 0; k++)
 		if (op->p2p->calls[k].is_send && has_message(op, k))
-			part_add(&p, k,
-				 is_free(op, k, is_plain, start) ? op->p2p->calls[k].bytes
-								 : buffer_bytes(op));
+			batch_add(&p, k,
+				  is_free(op, k, is_plain, start) ? op->p2p->calls[k].bytes
+								  : buffer_bytes(op));
 	if (r < 0 || p.n == 0)
 		return r;
-	r = part_solve(&p, err);
+	r = batch_solve(&p, err);
 	if (r == 0)
 		r = line_up(&p, &as, err);
 	if (r == 0)
@@ -416,7 +244,7 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 	}
 	if (r < 0)
 		return r;
-	*from = fmax(*from, start + extra_of(&p.timing, is_plain));
+	*from = fmax(*from, start + batch_extra_ns(&p.timing, is_plain));
 	if (!is_plain)
 		op->p2p->timing = p.timing;
 	return 0;
@@ -481,7 +309,7 @@ int messages_sent(struct post *post, struct err *err)
 /* The rest of message @k, which the buffers did not take, goes on when both are there. */
 static int send_rest(struct post *post, uint32_t k, bool is_plain, uint64_t number, struct err *err)
 {
-	CLEANUP(part_deinit) struct part p;
+	CLEANUP(batch_deinit) struct batch p;
 	struct op *op = post->op;
 	const struct message *m = &op->p2p->sent[k];
 	uint64_t bytes = op->p2p->calls[k].bytes, taken = buffer_bytes(op);
@@ -490,18 +318,18 @@ static int send_rest(struct post *post, uint32_t k, bool is_plain, uint64_t numb
 	struct post *to;
 	struct claim *c;
 	uint32_t call = 0;
-	int r = part_init(&p, post, is_plain, number, err);
+	int r = batch_init(&p, post, is_plain, number, err);
 
 	if (r < 0)
 		return r;
 	to = peer_of(op, k, &call);
 	there = post_start(to, is_plain);
-	part_add(&p, k, bytes);
-	r = part_solve(&p, err);
+	batch_add(&p, k, bytes);
+	r = batch_solve(&p, err);
 	all_ns = p.ns[0];
 	p.calls[0].bytes = taken;
 	if (r == 0)
-		r = part_solve(&p, err);
+		r = batch_solve(&p, err);
 	p.calls[0].bytes = bytes - taken;
 	ns = all_ns - p.ns[0];
 	begin = fmax(m->at[is_plain], there);
@@ -571,43 +399,43 @@ static bool is_of(const struct run *run, const struct op *op, uint32_t k)
  */
 static int from_virtual(const struct run *run, struct post *post, bool is_plain, struct err *err)
 {
-	CLEANUP(part_deinit) struct part p;
+	CLEANUP(batch_deinit) struct batch p;
 	CLEANUP(freep) double *ends = NULL;
 	const struct op *op = post->op;
 	double begin = -INFINITY, start, end;
 	struct contention got;
 	struct claim *c;
-	int r = part_init(&p, post, is_plain, run->number, err);
+	int r = batch_init(&p, post, is_plain, run->number, err);
 
 	p.is_received = true;
 	for (uint32_t k = 0; k < op->n_flows && r == 0; k++)
 		if (!op->p2p->calls[k].is_send && is_of(run, op, k) && !is_real(op, k)) {
-			part_add(&p, k, op->p2p->calls[k].bytes);
+			batch_add(&p, k, op->p2p->calls[k].bytes);
 			begin = fmax(begin,
 				     p2p_start_of(run, post, op->p2p->calls[k].peer, is_plain));
 		}
 	if (r < 0 || p.n == 0)
 		return r;
-	r = part_solve(&p, err);
+	r = batch_solve(&p, err);
 	if (r == 0) {
 		ends = malloc(op->comm->n_ranks * sizeof(*ends));
-		r = ends ? find_ends(&p, run, ends, err) : err_set(err, ENOMEM, "out of memory");
+		r = ends ? batch_ends(&p, run, ends, err) : err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0)
 		return r;
 	end = ends[post->member->rank];
-	start = fmax(begin, end - total_ns(&p));
+	start = fmax(begin, end - batch_ns(&p));
 	for (uint32_t k = 0; k < op->n_flows; k++) /* whose copies do the same */
 		if (op->p2p->calls[k].is_send && is_of(run, op, k))
 			p.calls[p.n_all++] = op->p2p->calls[k];
-	end = fmin(end, start + total_ns(&p));
+	end = fmin(end, start + batch_ns(&p));
 	r = part_claim(&p,
-		       (struct overlap_op){.solo_ns = total_ns(&p), .start = start, .begin = start},
+		       (struct overlap_op){.solo_ns = batch_ns(&p), .start = start, .begin = start},
 		       &c, &got, err);
 	if (r == 0)
 		await_claim(c, op->p2p->awaited, p.index[0], is_plain, got.number,
 			    at_of(&got, start, end - start), end + got.later_ns,
-			    total_ns(&p) + got.later_ns);
+			    batch_ns(&p) + got.later_ns);
 	return r;
 }
 
@@ -620,7 +448,8 @@ static int play(struct run *run, bool is_plain, struct err *err)
 		const struct op *op = post->op;
 		double *from = &op->p2p->awaited->from[is_plain];
 
-		*from = fmax(*from, post_start(post, is_plain) + extra_of(&run->timing, is_plain));
+		*from = fmax(*from,
+			     post_start(post, is_plain) + batch_extra_ns(&run->timing, is_plain));
 		for (uint32_t k = 0; k < op->n_flows && r == 0; k++) {
 			if (!op->p2p->calls[k].is_send || !is_of(run, op, k))
 				continue;

@@ -5,7 +5,8 @@
  *     (a group of point-to-point calls, which each member counts for itself: WIRE_SEQ_P2P).
  *   - A run is what the engine plays: the posts that are played together. A collective has one run.
  *     Point-to-point calls are played when both their ends are there, so an op of those may be
- *     played by several runs; it is over with the one that ends last.
+ *     played by several runs; it is over with the one that ends last. Their messages are on their
+ *     way before (messages.h).
  *   - A flow is the messages of one connection from a real rank, counted as they come.
  *
  *   post: arrived → released (all its calls are in runs, or it waits for nobody) → done
