@@ -182,7 +182,7 @@ static int print_summary(const struct loaded_run *run, const struct args *a, boo
 	if (r == 0 && run->dir[0] && !rep.n_classes && !rep.is_empty)
 		report_classes_of_folder(&rep, &run->rec, run->dir);
 	if (r == 0)
-		report_expect(&rep, a->expects, a->n_expects, expect_text, a, -1);
+		report_expect(&rep, a->expects, a->n_expects, expect_text, a, run->info.exit_code);
 	*ret_met = r == 0 && report_is_met(&rep);
 	if (r == 0 && !is_export(a)) {
 		report_print(&rep, stdout);

@@ -44,6 +44,7 @@ struct report_expect {
 	char text[128];
 	double got; /* NAN: the run has no such figure */
 	bool is_met;
+	bool is_left_out; /* not judged: an exit code, of a run that no job ended */
 };
 
 /* Communicators that are alike in all but their ranks. */

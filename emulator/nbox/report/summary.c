@@ -87,8 +87,12 @@ static void print_expects(const struct report *r, FILE *to)
 		const struct report_expect *x = &r->expects[i];
 
 		fprintf(to, "   %-14s %s: %s", i ? "" : "expected", x->text,
-			x->is_met ? "yes" : "NO");
-		if (isnan(x->got))
+			x->is_met        ? "yes"
+			: x->is_left_out ? "not judged"
+					 : "NO");
+		if (x->is_left_out)
+			fputs(", no job has ended here\n", to);
+		else if (isnan(x->got))
 			fputs(", the run has no such figure\n", to);
 		else
 			fprintf(to, ", %.6g\n", x->got);
@@ -234,6 +238,8 @@ static json_t *expects_json(const struct report *r)
 	for (uint32_t i = 0; i < r->n_expects; i++) {
 		const struct report_expect *x = &r->expects[i];
 
+		if (x->is_left_out)
+			continue;
 		json_array_append_new(list,
 				      json_pack("{s:s, s:b, s:o}", "text", x->text, "met",
 						(int)x->is_met, "got",

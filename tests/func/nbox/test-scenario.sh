@@ -56,12 +56,15 @@ is "$(json hang/summary.json '300 <= d["total_injected_ms"] < 310')" True "the r
 
 exits 0 "a rank that fails, as expected" run dead alike.job --model none --steps "$steps" --what-if fail:rank=2,from=9steps --expect 'exit_code == 1' --expect 'ops == 32'
 says "what-if fail:rank=2,from=9steps: world rank 2 is gone" "is named"
+exits 0 "the exit code from its results" "$NBOX" report dead --expect 'exit_code == 1'
+exits 3 "... another one" "$NBOX" report dead --expect 'exit_code == 0'
 
 # from a record it ends there, too: with as many ops as live
 ops() { "$NBOX" report --csv "$1" | tail -n +2 | wc -l; }
 exits 0 "the same from the record of a run without it" "$NBOX" retime plain --steps "$steps" --what-if fail:rank=2,from=9steps --out dead-again \
 	--expect 'exit_code == 1' --expect 'ops == 32'
 says "warning: what-if fail:rank=2,from=9steps: world rank 2 is gone: the job ends here; what it does then no record knows: " "says where it ends"
+says "exit_code == 1: not judged, no job has ended here" "says so of the exit code"
 is "$(json dead-again/summary.json '[e["text"] for e in d["expected"]]')" "['ops == 32']" "what is expected of an exit code is not judged"
 exits 0 "the record of the run that failed" "$NBOX" retime dead
 says "what-if fail:rank=2,from=9steps: the record ends before" "ends before it"
