@@ -72,16 +72,17 @@ static int by_length(const void *pa, const void *pb)
 	return (a->ns < b->ns) - (a->ns > b->ns);
 }
 
-static void slowed_text(const struct why *w, uint32_t rank, char *buf, size_t size)
+/* @text, and " RANK" where what-ifs add to the computation of that rank alone. */
+static void slowed_text(const struct why *w, const char *text, uint32_t rank, char *buf,
+			size_t size)
 {
 	bool is_one = true;
 
 	for (uint32_t i = 0; i < w->n_parts; i++)
 		is_one = is_one && (w->parts[i].kind != WHY_SLOWED || w->parts[i].own == rank);
+	snprintf(buf, size, "%s", text);
 	if (is_one)
-		snprintf(buf, size, "what what-ifs add to that of rank %u", rank);
-	else
-		snprintf(buf, size, "what what-ifs add to that");
+		snprintf(buf + strlen(text), size - strlen(text), " of rank %u", rank);
 }
 
 static void clause_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
@@ -91,7 +92,7 @@ static void clause_text(const struct why *w, const struct why_part *p, char *buf
 		snprintf(buf, size, "computation");
 		break;
 	case WHY_SLOWED:
-		slowed_text(w, p->own, buf, size);
+		slowed_text(w, "what what-ifs add to that", p->own, buf, size);
 		break;
 	case WHY_WAITED:
 		snprintf(buf, size, "waits of ops of %s for rank %u", group_name(w, p->group),
@@ -118,6 +119,8 @@ static void bound_text(const struct why *w, const struct why_part *p, char *buf,
 		snprintf(buf, size, "computation");
 		break;
 	case WHY_SLOWED:
+		slowed_text(w, "what-ifs on computation", p->own, buf, size);
+		break;
 	case WHY_INJECTED:
 		snprintf(buf, size, "what-ifs");
 		break;
