@@ -411,6 +411,7 @@ struct server *server_close(struct server *s)
 	if (!s)
 		return NULL;
 	s->loop.workers.is_stopping = s->notes.is_stopping = true;
+	recorded_finish(&s->live);
 	told_note_decided(s);
 	ops_tell_unmet(&s->live.ops, note, &s->notes);
 	failures_note_unmet(&s->failures);

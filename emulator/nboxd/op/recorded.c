@@ -379,6 +379,15 @@ uint64_t recorded_advance(struct live *live, uint64_t now_ns)
 	return isfinite(next) ? epoch_ns + (uint64_t)ceil(next) : UINT64_MAX;
 }
 
+void recorded_finish(struct live *live)
+{
+	struct recorded *x = live->recorded;
+	struct err err = {""};
+
+	if (x && x->has_started && !x->is_stopped && player_advance(&x->player, INFINITY, &err) < 0)
+		stop(x, &err);
+}
+
 /* --- the end of a record ---------------------------------------------------------------------- */
 
 /* Whether no record has what @m owes @c. */

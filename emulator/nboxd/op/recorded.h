@@ -26,5 +26,7 @@ bool recorded_is_played(const struct comm *c);
 void recorded_on_released(struct post *post);
 /* What happens up to now. Return: when the next does; UINT64_MAX: not known. */
 uint64_t recorded_advance(struct live *live, uint64_t now_ns);
+/* No rank has a process any more: what the others still do without one. */
+void recorded_finish(struct live *live);
 /* Ops that wait for calls that no record has: their communicators are aborted. */
 void recorded_tick(struct live *live);

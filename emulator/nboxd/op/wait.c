@@ -78,7 +78,7 @@ static void add_waiting_call(struct text *t, const struct op *op)
 	char what[160];
 
 	if (pair->n_waiting == 0) {
-		add(t, "for a peer's op, which never completes");
+		add(t, "to begin, though its peers have called");
 		return;
 	}
 	while (!call->is_waiting)
