@@ -158,8 +158,10 @@ static int write_runs(const char *const *words, size_t n, enum page_format forma
 	if (format == PAGE_SVG)
 		return sweep_page_draw(&sweep, SVG_ALONE, to);
 	doc_begin(&d, title);
-	if (s.list[0].info.command[0])
-		doc_code(&d, s.list[0].info.command);
+	for (size_t i = 0; i < s.n; i++) /* a line for each that differs from the one before */
+		if (s.list[i].info.command[0] &&
+		    (i == 0 || strcmp(s.list[i].info.command, s.list[i - 1].info.command) != 0))
+			doc_code(&d, s.list[i].info.command);
 	r = sweep_page_write(&sweep, &d);
 	write_warnings(&s, &d);
 	if (r == 0)
@@ -206,6 +208,7 @@ static int write_plan(const char *word, enum page_format format, FILE *to, struc
 	CLEANUP(freep) char *command = NULL;
 	struct doc d = {.to = to, .form = format == PAGE_MD ? DOC_MD : DOC_HTML};
 	char path[PATH_MAX + 32], below[PATH_MAX];
+	bool is_plan;
 
 	snprintf(path, sizeof(path), "%s/record.nbox", runs_find(word, below));
 	if (access(path, F_OK) == 0)
@@ -223,7 +226,8 @@ static int write_plan(const char *word, enum page_format format, FILE *to, struc
 	if (format == PAGE_SVG)
 		return plan_page_draw(plan, SVG_ALONE, to, err);
 	command = read_command(word);
-	return plan_page_write(plan, command ? command : "", &d, err);
+	is_plan = command && strncmp(command, "nbox plan ", 10) == 0; /* else a sweep came after it */
+	return plan_page_write(plan, is_plan ? command : "", &d, err);
 }
 
 /* --- PNG ------------------------------------------------------------------------------------- */

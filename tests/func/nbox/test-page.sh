@@ -35,6 +35,7 @@ exits 0 "a sweep with them beside it" "$NBOX" sweep $live/points/delay=0ms --wha
 exits 0 "one of many curves" "$NBOX" sweep d0 --nodes 1..64:x2 --what-if 'add:op=allreduce,delay={0..6ms:1ms}' --out curves
 exits 0 "one of runs that differ in several settings" "$NBOX" report --format html d0 odd
 says ", model nccl" "names them"
+says "json &lt;script>console.error(" "names the other's command, too"
 
 exits 0 "a run that is re-timed" "$NBOX" retime d0 --what-if add:op=allreduce,delay=2ms --out d0-2
 exits 0 "its page" "$NBOX" report --format html --out d0-2.html d0-2

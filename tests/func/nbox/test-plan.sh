@@ -43,6 +43,10 @@ exits 0 "the page as Markdown" "$NBOX" report --format md run-sweep
 says "nodes=8, inter-bandwidth=100Gbps: the choice" "... says the choice"
 mkdir nbox-out && ln -s ../run-sweep nbox-out/named
 exits 0 "... of a plan by its name" "$NBOX" report --format md named
+says "    nbox plan " "it says how it was made"
+exits 0 "a sweep beside the plan" "$NBOX" sweep run "${axes[@]}"
+exits 0 "the plan's page" "$NBOX" report --format md run-sweep
+check "does not say that the sweep made it" test "${out/nbox sweep/}" = "$out"
 exits 3 "a goal in percent" "$NBOX" plan run "${axes[@]}" --samples-per-step 1K --goal "efficiency >= 101%"
 exits 3 "a goal that none meets" "$NBOX" plan run "${axes[@]}" --tokens-per-step 1 --goal "tokens/s >= 1G"
 says "9 of 9 points are complete already" "nothing is played again"
