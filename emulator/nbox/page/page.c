@@ -226,7 +226,8 @@ static int write_plan(const char *word, enum page_format format, FILE *to, struc
 	if (format == PAGE_SVG)
 		return plan_page_draw(plan, SVG_ALONE, to, err);
 	command = read_command(word);
-	is_plan = command && strncmp(command, "nbox plan ", 10) == 0; /* else a sweep came after it */
+	is_plan =
+		command && strncmp(command, "nbox plan ", 10) == 0; /* else a sweep came after it */
 	return plan_page_write(plan, is_plan ? command : "", &d, err);
 }
 

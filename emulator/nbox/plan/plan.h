@@ -6,8 +6,8 @@
 
 #include "nbox/plan/goal.h"
 #include "nbox/plan/look.h"
-#include "nbox/plan/notes.h"
 #include "nbox/plan/prices.h"
+#include "nbox/sweep/notes.h"
 #include "nbox/sweep/write.h"
 
 enum plan_side { PLAN_MODEL, PLAN_FAST, PLAN_SLOW, PLAN_SIDES };

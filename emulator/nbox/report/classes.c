@@ -98,7 +98,8 @@ static bool has_process(const struct config *c, uint32_t rank)
 static void name_record(struct report_class *x, const struct config *c)
 {
 	const struct config_value *with = &c->values[CONFIG_WITH];
-	const char *path = with->n_items == 1 ? with->items[0].text : "a run of --with", *name = path;
+	const char *path = with->n_items == 1 ? with->items[0].text : "a run of --with",
+		   *name = path;
 
 	for (const char *p = path; (p = strchr(p, '/')); p++)
 		if (p[1] && strcmp(p, "/record.nbox") != 0)

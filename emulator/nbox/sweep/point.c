@@ -244,11 +244,30 @@ static double number_of(json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
+static void take_warnings(json_t *list, struct point_result *ret)
+{
+	json_t *warning;
+	size_t i, at = 0;
+
+	ret->n_warnings = (unsigned)json_array_size(list);
+	json_array_foreach(list, i, warning)
+	{
+		const char *text = json_string_value(warning);
+		size_t n = text ? strlen(text) : 0;
+
+		if (!n || at + n + 2 > sizeof(ret->warnings))
+			continue;
+		memcpy(ret->warnings + at, text, n + 1);
+		plain_text(ret->warnings + at);
+		at += strlen(ret->warnings + at);
+		ret->warnings[at++] = '\n';
+		ret->warnings[at] = '\0';
+	}
+}
+
 static void take_summary(json_t *o, struct point_result *ret)
 {
 	json_t *steps = json_object_get(o, "steps"), *ms = json_object_get(steps, "ms");
-	json_t *warnings = json_object_get(o, "warnings");
-	const char *first = json_string_value(json_array_get(warnings, 0));
 	json_t *expected, *code = json_object_get(o, "exit_code");
 	bool is_ended = code && json_integer_value(code) != 0 &&
 			json_integer_value(code) != EXPECT_EXIT_CODE_UNMET; /* too early */
@@ -267,9 +286,7 @@ static void take_summary(json_t *o, struct point_result *ret)
 	ret->exposed = number_of(o, "exposed_ms");
 	ret->injected = number_of(o, "injected_ms");
 	ret->modelled = number_of(o, "modelled_ms");
-	ret->n_warnings = (unsigned)json_array_size(warnings);
-	snprintf(ret->warning, sizeof(ret->warning), "%s", first ? first : "");
-	plain_text(ret->warning);
+	take_warnings(json_object_get(o, "warnings"), ret);
 	ret->state = json_is_object(steps) && !is_ended ? POINT_DONE : POINT_NONE;
 }
 

@@ -41,7 +41,7 @@ struct point_result {
 	double p25, p50, p75, p95, mean, exposed, injected, modelled;
 	unsigned world, nodes;
 	unsigned n_warnings;
-	char warning[512]; /* the first */
+	char warnings[2048]; /* a line each, as many as there is room for */
 };
 
 /* "<dir>/points/nodes=8,delay=2ms". @buf: PATH_MAX bytes. Return: @buf. */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "nbox/report/json-file.h"
 #include "nbox/sweep/curve.h"
+#include "nbox/sweep/notes.h"
 
 int sweep_results_read(const struct sweep *s, struct sweep_results *ret)
 {
@@ -91,19 +92,23 @@ static void print_figures(const struct sweep_results *r, size_t point, FILE *to)
 void sweep_print_warnings(const struct sweep_results *r, FILE *to)
 {
 	size_t n = r->sweep->grid.n_points;
+	struct notes notes = {.n = 0};
 
 	for (size_t i = 0; i < n; i++) {
-		const char *text = r->list[i].warning;
-		size_t n_same = 0, first = n;
+		char text[sizeof(r->list[i].warnings)];
+		uint32_t marks = 0;
 
-		for (size_t k = 0; text[0] && k < n; k++)
-			if (strcmp(r->list[k].warning, text) == 0) {
-				first = first < k ? first : k;
-				n_same++;
-			}
-		if (first == i)
-			fprintf(to, "   warning: %s (%zu of %zu points)\n", text, n_same, n);
+		memcpy(text, r->list[i].warnings, sizeof(text));
+		for (char *at = text, *line; (line = strsep(&at, "\n")) && *line;)
+			if (notes_add(&notes, line, &marks) < 0)
+				break;
 	}
+	for (size_t i = 0; i < notes.n; i++)
+		fprintf(to, "   warning: %s (%zu of %zu points)\n", notes.list[i].text,
+			notes.list[i].n, n);
+	if (notes.n_dropped)
+		fputs("   warning: there are more, in summary.json of the points\n", to);
+	notes_deinit(&notes);
 }
 
 void sweep_print_heads(const struct sweep_results *r, FILE *to)

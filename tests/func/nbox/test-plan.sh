@@ -102,6 +102,9 @@ exits 0 "a run of pairs" timeout 100 "$NBOX" run --quiet --nodes 2 --gpus-per-no
 	"$BUILD/tests/apps/stepper" "${job%ddp.job}tp-dp.job" --iterations 6 --warmup 1
 exits 0 "in other worlds" "$NBOX" plan pairs --nodes 2,4,32 --samples-per-step 8
 says "layout tp=2,dp=8 follows the nodes; the run's was tp=2,dp=4" "dp grows, and that is said"
+exits 0 "in a sweep" "$NBOX" sweep pairs --nodes 2,4,32
+says "layout tp=2,dp=8 follows the nodes; the run's was tp=2,dp=4 (2 of 3 points)" "it is said of each point"
+says " AllReduce have each as many bytes as it had (2 of 3 points)" "so is what else they assume"
 exits 0 "a layout that is given" "$NBOX" retime pairs --nodes 4 --layout tp=2,dp=8
 exits 2 "one that does not fit" "$NBOX" retime pairs --nodes 4 --layout tp=4,dp=4
 says "each rank would compute something else" "is refused, with the reason"

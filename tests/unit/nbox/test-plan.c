@@ -8,8 +8,8 @@
 
 #include "cmocka-all.h"
 #include "nbox/plan/goal.h"
-#include "nbox/plan/notes.h"
 #include "nbox/plan/prices.h"
+#include "nbox/sweep/notes.h"
 
 static const struct {
 	const char *text;

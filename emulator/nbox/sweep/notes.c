@@ -1,5 +1,5 @@
 /* See notes.h. */
-#include "nbox/plan/notes.h"
+#include "nbox/sweep/notes.h"
 
 #include <ctype.h>
 #include <errno.h>
