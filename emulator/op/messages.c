@@ -106,8 +106,8 @@ static uint64_t *last_of(const struct post *post)
 }
 
 /* Claims the links from @op->begin on. *@ret_c NULL: it needs none. */
-static int part_claim(const struct batch *p, struct overlap_op op, struct claim **ret_c,
-		      struct contention *ret, struct err *err)
+static int claim_batch(const struct batch *p, struct overlap_op op, struct claim **ret_c,
+		       struct contention *ret, struct err *err)
 {
 	struct claim *c;
 	int r;
@@ -223,7 +223,7 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 	if (r == 0)
 		r = line_up(&p, &as, err);
 	if (r == 0)
-		r = part_claim(&p, as, &c, &got, err);
+		r = claim_batch(&p, as, &c, &got, err);
 	for (uint32_t i = 0; i < p.n && r == 0; i++) {
 		struct message *m = &op->p2p->sent[p.index[i]];
 
@@ -335,12 +335,12 @@ static int send_rest(struct post *post, uint32_t k, bool is_plain, uint64_t numb
 	begin = fmax(m->at[is_plain], there);
 	alone = fmax(m->alone[is_plain], there);
 	if (r == 0)
-		r = part_claim(&p,
-			       (struct overlap_op){.solo_ns = ns,
-						   .start = fmin(begin, there),
-						   .begin = begin,
-						   .after = m->number[is_plain]},
-			       &c, &got, err);
+		r = claim_batch(&p,
+				(struct overlap_op){.solo_ns = ns,
+						    .start = fmin(begin, there),
+						    .begin = begin,
+						    .after = m->number[is_plain]},
+				&c, &got, err);
 	if (r < 0)
 		return r;
 	be_last(&p, 0, got.number);
@@ -429,9 +429,9 @@ static int from_virtual(const struct run *run, struct post *post, bool is_plain,
 		if (op->p2p->calls[k].is_send && is_of(run, op, k))
 			p.calls[p.n_all++] = op->p2p->calls[k];
 	end = fmin(end, start + batch_ns(&p));
-	r = part_claim(&p,
-		       (struct overlap_op){.solo_ns = batch_ns(&p), .start = start, .begin = start},
-		       &c, &got, err);
+	r = claim_batch(
+		&p, (struct overlap_op){.solo_ns = batch_ns(&p), .start = start, .begin = start},
+		&c, &got, err);
 	if (r == 0)
 		await_claim(c, op->p2p->awaited, p.index[0], is_plain, got.number,
 			    at_of(&got, start, end - start), end + got.later_ns,

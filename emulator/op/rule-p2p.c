@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/sim-ranks.h"
 #include "op/awaited.h"
 #include "op/contention.h"
 #include "op/image.h"
@@ -120,7 +119,7 @@ static void wait_for_peers(const struct run *run, struct post *post)
 		uint32_t peer = membership_world(&op->comm->members.map, call->peer);
 
 		if (op->flows[k].turn == run->turn &&
-		    (!call->is_send || call->bytes > SIM_BUFFER_BYTES))
+		    (!call->is_send || messages_buffered(op, call->bytes) < 1))
 			latest_is(post, peer, p2p_start(run, post, peer, false));
 	}
 }

@@ -4,8 +4,8 @@
 
 #include "op/table.h"
 
-/* Ends @run, whose ends by itself are there for real ranks (p2p.h), beside other ops: at those, and
- * at the ranks that copy them. Return: 0; negative errno with the sentence. */
+/* Ends @run beside other ops: its posts at their real ranks, and at those that copy them. Return:
+ * 0; negative errno with the sentence. */
 int rule_p2p_end(struct run *run, struct err *err);
 /* Ends @post, which waits for nobody (messages.h), at all its ranks. Return: as above. */
 int rule_p2p_end_early(struct post *post, struct err *err);
