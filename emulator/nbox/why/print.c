@@ -85,11 +85,27 @@ static void slowed_text(const struct why *w, const char *text, uint32_t rank, ch
 		snprintf(buf + strlen(text), size - strlen(text), " of rank %u", rank);
 }
 
+/* "computation", and " of RANK" where nearly all of it is that of another rank by itself. */
+static void computed_text(const struct why *w, const struct why_part *of, char *buf, size_t size)
+{
+	double all = 0, own = 0;
+
+	for (uint32_t i = 0; i < w->n_parts; i++) {
+		const struct why_part *p = &w->parts[i];
+
+		all += p->kind == WHY_COMPUTED ? p->ns : 0;
+		own += p->kind == WHY_COMPUTED && p->own == of->own ? p->ns : 0;
+	}
+	snprintf(buf, size, "computation");
+	if (of->own != w->rank && of->own == of->template && own > 0.99 * all)
+		snprintf(buf, size, "computation of rank %u", of->own);
+}
+
 static void clause_text(const struct why *w, const struct why_part *p, char *buf, size_t size)
 {
 	switch (p->kind) {
 	case WHY_COMPUTED:
-		snprintf(buf, size, "computation");
+		computed_text(w, p, buf, size);
 		break;
 	case WHY_SLOWED:
 		slowed_text(w, "what what-ifs add to that", p->own, buf, size);

@@ -211,6 +211,8 @@ int won_find(const struct recorded *r, const struct why_config *from, const stru
 	size_t n_what_ifs = c->values[CONFIG_WHAT_IF].n_items;
 	int e = 0;
 
+	if (n_what_ifs == 1 && strcmp(c->values[CONFIG_WHAT_IF].items[0].text, "none") == 0)
+		n_what_ifs = 0;
 	w->won = calloc(w->n_groups + n_what_ifs + 5, sizeof(*w->won));
 	if (!w->won)
 		return -ENOMEM;
@@ -232,8 +234,6 @@ int won_find(const struct recorded *r, const struct why_config *from, const stru
 	for (size_t i = 0; i < n_what_ifs && e == 0; i++) {
 		const char *text = c->values[CONFIG_WHAT_IF].items[i].text;
 
-		if (n_what_ifs == 1 && strcmp(text, "none") == 0)
-			break;
 		snprintf(next_text(w), sizeof(w->won->text), "the what-if %.220s is left out",
 			 text);
 		e = leave_out(&p, i, err);

@@ -32,6 +32,11 @@ exits 0 "a run of sharded parameters" run fsdp "$jobs/fsdp.job" 4 --nodes 4
 exits 0 "a run of experts" run moe "$jobs/moe.job" 4 --nodes 4
 exits 0 "why, as text" "$NBOX" why ddp
 says "are computation" "with a headline"
+exits 0 "a run of a real straggler" timeout 100 "$NBOX" run --quiet --gpus-per-node 1 --nodes 4 --real 0,1 --model ring --out straggler -- \
+	"$BUILD/tests/apps/stepper" "$jobs/ddp.job" --iterations 3 --warmup 1 --slow 1=6
+exits 0 "why" "$NBOX" why straggler --what-if none
+says "are computation of rank 1" "the headline names it"
+check "it has no template" test "${out/its template/}" = "$out"
 
 holds "the parts of the critical path are the iteration" <<'P'
 for words in ["ddp"], ["tp-dp"], ["pipeline"], ["ddp", "--what-if", "add:op=allreduce,delay=20ms"]:
