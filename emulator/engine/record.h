@@ -82,7 +82,8 @@ enum {
 	RECORD_BELOW_BOUND = 4,
 	RECORD_OF_MODEL = 8,
 	RECORD_NO_EDGES = 16,
-	RECORD_FAR_ABOVE = 32 /* of 64 MiB or more, and longer than twice the bound */
+	RECORD_FAR_ABOVE = 32, /* of 64 MiB or more, and longer than twice the bound */
+	RECORD_NO_PROCESS = 64 /* its rank has none here: its gate opened in another run (--with) */
 };
 
 /* One op of one real rank, once it is over. */

@@ -19,7 +19,9 @@ void totals_op(struct totals *t, const struct record_op *op)
 	k->shared_ns += op->shared_ns;
 	k->queued_ns += op->queued_ns;
 	t->exposed_ns += (double)op->exposed_ns;
-	t->n_ops++;
+	if (op->flags & RECORD_NO_PROCESS)
+		return;
+	t->n_gates++;
 	t->late_ns += late;
 	for (int i = 0; i < TOTALS_BUCKETS; i++, most *= 10)
 		t->n_late[i] += late <= most;
@@ -103,7 +105,7 @@ void totals_print(const struct totals *t, FILE *to)
 	for (int i = 0; i < TOTALS_BUCKETS; i++, most *= 10)
 		fprintf(to, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", late, most, t->n_late[i]);
 	fprintf(to, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.15g\n%s_count %" PRIu64 "\n",
-		late, t->n_ops, late, t->late_ns / 1e9, late, t->n_ops);
+		late, t->n_gates, late, t->late_ns / 1e9, late, t->n_gates);
 	metric_one(to, "nbox_debts_total", "counter",
 		   "Ends of ops that moved when the rank had gone on already.", (double)t->n_debts);
 	metric_one(to, "nbox_debt_seconds_total", "counter", "By how much they moved in all.",

@@ -13,7 +13,7 @@ struct totals {
 		uint64_t n, bytes;
 		double modelled_ns, injected_ns, shared_ns, queued_ns;
 	} kinds[COLL_KINDS];
-	uint64_t n_ops, n_late[TOTALS_BUCKETS]; /* gates that were at most so late */
+	uint64_t n_gates, n_late[TOTALS_BUCKETS]; /* that were at most so late */
 	double late_ns;
 	double exposed_ns; /* what computation waited for communication */
 	uint64_t n_debts;

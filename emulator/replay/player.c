@@ -268,6 +268,7 @@ static void fill_row(struct player *p, uint32_t i)
 	to->due_ns = old.due_ns;
 	to->release_ns = old.release_ns;
 	to->local_done_ns = old.local_done_ns;
+	to->flags |= old.flags & RECORD_NO_PROCESS;
 	to->order = old.order;
 	to->done_order = old.done_order;
 	to->n_deps = old.n_deps;

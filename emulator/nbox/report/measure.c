@@ -234,6 +234,7 @@ int report_make(const struct record *rec, struct report *ret)
 {
 	CLEANUP(freep) double *late = calloc(rec->n_ops + 1, sizeof(*late));
 	CLEANUP(rank_deinit) struct rank k = {0};
+	uint64_t n_late = 0;
 	int r;
 
 	if (!late)
@@ -250,8 +251,10 @@ int report_make(const struct record *rec, struct report *ret)
 		const struct record_op *op = &rec->ops[i];
 
 		ret->rank = op->world_rank < ret->rank ? op->world_rank : ret->rank;
-		late[i] = span_ns(op->due_ns, op->release_ns);
-		ret->n_early += late[i] < 0;
+		if (op->flags & RECORD_NO_PROCESS)
+			continue;
+		late[n_late] = span_ns(op->due_ns, op->release_ns);
+		ret->n_early += late[n_late++] < 0;
 	}
 	if ((r = find_rank(rec, ret->rank, &k)) < 0)
 		return r;
@@ -259,7 +262,7 @@ int report_make(const struct record *rec, struct report *ret)
 		count_op(&k.ops[i], ret);
 	ret->n_ops = k.n_ops;
 	ret->is_exposed_bound = k.n_points == 0;
-	stat_of(late, rec->n_ops, &ret->lateness_ns);
+	stat_of(late, n_late, &ret->lateness_ns);
 	if ((r = find_steps(rec, &k, ret)) < 0 || (r = report_comms(rec, ret)) < 0)
 		return r;
 	report_trust(rec, k.ops, k.n_ops, ret);

@@ -83,8 +83,9 @@ struct report {
 	double exposed_ns;          /* virtual time in which computation waited for communication */
 	bool is_exposed_bound;      /* no more than that: report_exposed() */
 	double total_injected_ns;   /* of the whole run */
-	struct report_stat lateness_ns; /* release - due, all rows; below 0: early */
-	uint64_t n_early; /* gates that opened before they were due, which must not be */
+	struct report_stat
+		lateness_ns; /* release - due, all ranks with a process; below 0: early */
+	uint64_t n_early;    /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
 	struct report_class classes[REPORT_CLASSES_MAX]; /* classes.h */

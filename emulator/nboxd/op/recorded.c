@@ -108,6 +108,7 @@ static void over(void *ctx, uint32_t row)
 
 	if (of->is_op) {
 		op->done_order = live->n_points;
+		op->flags |= RECORD_NO_PROCESS;
 		record_op(live->record, op);
 		totals_op(&live->totals, op);
 		leave_if_over(x->player.comms[op->of - x->part.out.comms]);

@@ -24,6 +24,7 @@ exits 0 "a record of the heavy stage" run heavy "${four[@]}" --as-node 2
 exits 0 "a run of the light one beside it" run beside "${four[@]}" --as-node 0 --with heavy
 exits 0 "its report" "$NBOX" report beside
 says "pp=1: 2 ranks, 1 real (rank 2 of heavy)" "says whose timeline the heavy stage has"
+says "(of $("$NBOX" record dump beside | grep -c '^OP.* world_rank=0 ') released gates" "says how late the gates of the live rank were, no others"
 check "a step takes as long as the heavy stage computes" compare beside/summary.json heavy/summary.json "a > .9 * b"
 for options in "--exchange messages" "--exchange payload --link tcp" "--what-if slow:rank=3,compute=2 --nodes 4" "--nodes 8 --layout dp=4,pp=2"; do
 	[[ $options == *layout* ]] || options+=" --layout dp=2,pp=2"
