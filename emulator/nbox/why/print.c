@@ -344,16 +344,19 @@ static void print_slacks(const struct why *w, FILE *to)
 
 static void print_won(const struct why *w, FILE *to)
 {
+	if (w->n_won)
+		fprintf(to, "   %-14s %9.3f ms as it is, the median\n", label("re-timed", 0),
+			w->median_ns / 1e6);
 	for (uint32_t i = 0; i < w->n_won; i++) {
 		const struct why_won *x = &w->won[i];
 		double ms = (w->median_ns - x->ns) / 1e6;
 
 		if (x->refused[0])
-			fprintf(to, "   %-14s        not known  if %s: %s\n", label("re-timed", i),
-				x->text, x->refused);
+			fprintf(to, "   %-14s        not known  if %s: %s\n", "", x->text,
+				x->refused);
 		else
-			fprintf(to, "   %-14s %9.3f ms, %.3f won, if %s\n", label("re-timed", i),
-				x->ns / 1e6, ms < 0 && ms > -5e-4 ? 0 : ms, x->text);
+			fprintf(to, "   %-14s %9.3f ms, %.3f won, if %s\n", "", x->ns / 1e6,
+				ms < 0 && ms > -5e-4 ? 0 : ms, x->text);
 	}
 }
 
