@@ -396,7 +396,7 @@ static bool is_over(const struct recorded *x, const struct comm *c, const struct
 {
 	for (uint64_t i = 0; i < x->part.n_comms; i++)
 		if (x->player.comms[i] == c)
-			return x->player.n_left[m->world_rank] == 0;
+			return x->player.n_left[m->world_rank] == 0 || x->player.n_left_in[i] == 0;
 	return true;
 }
 

@@ -82,6 +82,8 @@ says "world rank 2), which has no process, and its record (--with) has no such o
 sed -i 's/send=128KiB$/send=64KiB/' job
 exits 1 "a run of a job that sends less" run less "${four[@]}" --as-node 0 --with heavy
 says "rank 0 sends 65536 bytes to rank 1 (send 0 between them), which receives 131072" "ends at the first message"
+exits 1 "a run that sends on another communicator" run other-comm --nodes 2 --layout dp=1,pp=2 --as-node 0 --with heavy
+says "record a run as long as this one, of the same job" "ends, and says so"
 exits 1 "the same rank live and recorded" run same "${four[@]}" --as-node 2 --with heavy
 says "all ranks of these runs have a process here" "is refused"
 exits 2 "a run that is none" run none "${four[@]}" --with nobody
