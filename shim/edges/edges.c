@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "shim/edges/table.h"
 
 #define STREAM_LEGACY ((device_stream)1) /* cudaStreamLegacy, cudaStreamPerThread */
@@ -75,7 +76,7 @@ bool edges_begin(uint64_t *ret_call_ns)
 	if (!atomic_load_explicit(&g.is_on, memory_order_acquire))
 		return false;
 	edges_quiet++;
-	*ret_call_ns = g.dev->now_ns();
+	*ret_call_ns = clock_now_ns();
 	return true;
 }
 
@@ -334,7 +335,7 @@ void edges_waited(device_stream handle, device_event event)
 /* Under the lock, which it gives back. */
 static void synced(int device, const struct behind *b, uint64_t call_ns)
 {
-	uint64_t now = g.dev->now_ns();
+	uint64_t now = clock_now_ns();
 	struct table_point point;
 	bool is_point = table_sync(&g.table, device, b, now - call_ns > WAIT_NS, &point);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "schedule/coll.h"
 #include "shim/data/data-p2p.h"
@@ -427,7 +428,7 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 {
 	struct batch one;
 	CLEANUP(freep) struct batch *many = NULL;
-	struct plan p = {.calls = calls, .n_calls = n, .batches = &one};
+	struct plan p = {.calls = calls, .n_calls = n, .batches = &one, .call_ns = clock_now_ns()};
 	struct err err = {""};
 	ncclResult_t result;
 	int r;
@@ -437,7 +438,6 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 		if (result != ncclSuccess)
 			return result;
 	}
-	p.call_ns = calls[0].comm->dev->now_ns();
 	if (n > 1) {
 		many = malloc(n * sizeof(*many));
 		if (!many)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "shim/gate/cuda-footprint.h"
 #include "shim/gate/cuda-gate.h"
 #include "shim/gate/device-cuda.h"
@@ -361,7 +360,6 @@ const struct device device_cuda = {
 	.name = "cuda",
 	.waits_for_due = false,
 	.open = cuda_open,
-	.now_ns = clock_now_ns,
 	.get = cuda_get,
 	.set = cuda_set,
 	.pci_id = cuda_pci_id,

@@ -50,9 +50,7 @@ static struct {
 	HOST_FUNCTIONS(POINTER)
 	OPTIONAL_FUNCTIONS(POINTER)
 #undef POINTER
-	/* Of the host CUDA runtime, pace.c and host-clock.c there; else NULL. */
-	uint64_t (*pace)(uint64_t ns);
-	uint64_t (*now)(void);
+	uint64_t (*pace)(uint64_t ns); /* of the host CUDA runtime, pace.c there; else NULL */
 } rt;
 
 enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1, STREAM_NON_BLOCKING = 1 };
@@ -75,13 +73,7 @@ static int host_open(struct err *err)
 	OPTIONAL_FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
 	rt.pace = (uint64_t(*)(uint64_t))dlsym(handle, "nbox_host_pace");
-	rt.now = (uint64_t(*)(void))dlsym(handle, "nbox_host_now");
 	return 0;
-}
-
-static uint64_t host_now_ns(void)
-{
-	return rt.now ? rt.now() : clock_now_ns();
 }
 
 static int host_get(int *ret)
@@ -344,7 +336,6 @@ const struct device device_host = {
 	.waits_for_due = true,
 	.postpone = host_postpone,
 	.open = host_open,
-	.now_ns = host_now_ns,
 	.get = host_get,
 	.set = host_set,
 	.pci_id = host_pci_id,

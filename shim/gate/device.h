@@ -74,10 +74,7 @@ struct device {
 	bool waits_for_due;
 
 	int (*open)(struct err *err); /* 0 or negative errno with the sentence; once */
-	/* When the calling thread does what it does: clock_now_ns(), less what only this machine
-	 * makes it wait. */
-	uint64_t (*now_ns)(void);
-	int (*get)(int *ret_device); /* DEVICE_NONE: this thread has used none yet */
+	int (*get)(int *ret_device);  /* DEVICE_NONE: this thread has used none yet */
 	int (*set)(int device);
 	/* The PCI id as CUDA writes it: "0000:3B:00.0". Makes no context. 0; -ENOTSUP, -EIO. */
 	int (*pci_id)(int device, char *ret, size_t size);

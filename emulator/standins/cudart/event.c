@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "host-clock.h"
 #include "mark.h"
 #include "pace.h"
 #include "submit.h"
@@ -268,8 +267,6 @@ cudaError_t cudaEventQuery(cudaEvent_t handle)
 
 	if (error == cudaSuccess && mark && !mark_is_passed(mark))
 		error = cudaErrorNotReady;
-	if (error == cudaSuccess && mark)
-		host_clock_not_before(mark->time_ns);
 	return runtime_return(error);
 }
 
@@ -280,8 +277,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle)
 
 	if (error == cudaSuccess && mark && !mark_wait(mark))
 		error = cudaErrorCudartUnloading;
-	if (error == cudaSuccess && mark)
-		host_clock_not_before(mark->time_ns);
 	return runtime_return(error);
 }
 

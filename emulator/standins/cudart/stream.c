@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "device.h"
-#include "host-clock.h"
 #include "node-set.h"
 #include "pace.h"
 
@@ -178,7 +177,6 @@ static void *stream_main(void *arg)
 		free(command);
 		pthread_mutex_lock(&stream->lock);
 		stream->n_done++;
-		stream->over_ns = pace_ns();
 		if (stream->n_waiting)
 			pthread_cond_broadcast(&stream->done);
 	}
@@ -246,7 +244,7 @@ static cudaError_t stream_append(struct stream *stream, const struct command *co
 	*copy = *command;
 	copy->next = NULL;
 	if (!copy->queued_ns)
-		copy->queued_ns = host_clock_queue_ns();
+		copy->queued_ns = clock_now_ns();
 	pthread_mutex_lock(&stream->lock);
 	if (stream->is_closing)
 		error = cudaErrorInvalidResourceHandle;
@@ -354,21 +352,16 @@ uint64_t stream_n_queued(struct stream *stream)
 
 bool stream_is_done(struct stream *stream)
 {
-	uint64_t over_ns;
 	bool is_done;
 
 	pthread_mutex_lock(&stream->lock);
 	is_done = stream->n_done == stream->n_queued;
-	over_ns = stream->over_ns;
 	pthread_mutex_unlock(&stream->lock);
-	if (is_done)
-		host_clock_not_before(over_ns);
 	return is_done;
 }
 
 bool stream_wait(struct stream *stream, uint64_t n)
 {
-	uint64_t over_ns;
 	struct timespec until;
 	bool is_done;
 
@@ -385,9 +378,7 @@ bool stream_wait(struct stream *stream, uint64_t n)
 	}
 	stream->n_waiting--;
 	is_done = stream->n_done >= n;
-	over_ns = stream->over_ns;
 	pthread_mutex_unlock(&stream->lock);
-	host_clock_not_before(over_ns);
 	return is_done;
 }
 

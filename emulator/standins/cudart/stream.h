@@ -39,7 +39,6 @@ struct stream {
 	pthread_cond_t done; /* to those who wait: n_done grew */
 	struct command *head, **tail;
 	uint64_t n_queued, n_done;
-	uint64_t over_ns; /* by its own time (pace.h) */
 	unsigned n_waiting;
 	bool has_thread, is_idle, is_closing;
 

@@ -3,8 +3,6 @@
 #include "helpers.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,10 +12,6 @@
 #include <cudart/compiler.h>
 
 #define N_KERNELS 3000 /* more than the table starts with */
-
-/* Ours, not CUDA's. */
-uint64_t nbox_host_pace(uint64_t ns);
-uint64_t nbox_host_now(void);
 
 static char kernels[N_KERNELS], variable[64], long_kernel[1], *managed;
 static void **module;
@@ -138,7 +132,7 @@ static void a_launch_takes_the_time_that_is_set(void **state)
 
 	(void)state;
 	assert_cuda(cudaStreamCreate(&stream));
-	start_ns = nbox_host_now();
+	start_ns = now_ns();
 	for (int i = 0; i < 5; i++)
 		assert_cuda(cudaLaunchKernel(&kernels[i], one, one, NULL, 0, stream));
 	assert_cuda(cudaStreamSynchronize(stream));
@@ -153,7 +147,7 @@ static void a_launch_takes_the_time_that_is_set(void **state)
 	assert_cuda(cudaGraphNodeGetType(nodes[1], &type));
 	assert_int_equal(type, cudaGraphNodeTypeKernel);
 	assert_cuda(cudaGraphInstantiate(&exec, graph, 0));
-	start_ns = nbox_host_now();
+	start_ns = now_ns();
 	assert_cuda(cudaGraphLaunch(exec, stream));
 	assert_cuda(cudaStreamSynchronize(stream));
 	assert_true(now_ns() - start_ns >= 2 * 3000000);
@@ -177,7 +171,7 @@ static void kernels_take_the_times_of_their_names(void **state)
 	*(void **)&product = dlsym(RTLD_DEFAULT, "__cudaNboxProduct");
 	assert_non_null(product);
 	assert_cuda(cudaStreamCreate(&stream));
-	start_ns = nbox_host_now();
+	start_ns = now_ns();
 	for (int i = 0; i < 2; i++)
 		assert_cuda(cudaLaunchKernel(long_kernel, one, one, NULL, 0, stream));
 	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, stream));
@@ -205,6 +199,8 @@ static void assert_elapsed(cudaEvent_t from, cudaEvent_t to, float ms)
 	assert_cuda(cudaEventElapsedTime(&elapsed, from, to));
 	assert_float_equal(elapsed, ms, 1e-5);
 }
+
+uint64_t nbox_host_pace(uint64_t ns); /* ours, not CUDA's */
 
 static void say_4_ms(void *arg)
 {
@@ -260,90 +256,6 @@ static void lateness_of_a_thread_is_not_added_up(void **state)
 	assert_cuda(cudaEventDestroy(end));
 	assert_cuda(cudaEventDestroy(other_end));
 	assert_cuda(cudaFree(memory));
-}
-
-/* How long this thread has waited for a processor. */
-static uint64_t waited_ns(void)
-{
-	FILE *f = fopen("/proc/thread-self/schedstat", "re");
-	unsigned long long ns = 0;
-
-	if (f) {
-		if (fscanf(f, "%*u %llu", &ns) != 1)
-			ns = 0;
-		fclose(f);
-	}
-	return ns;
-}
-
-/* What is taken just before and just after a look at the host's clock. */
-struct host_look {
-	uint64_t before_ns, waited_before, host_ns, waited_after, after_ns;
-};
-
-static struct host_look look_at_host(void)
-{
-	const struct timespec long_enough = {.tv_nsec = 1000000}; /* for it to look at waits */
-	struct host_look l;
-
-	nanosleep(&long_enough, NULL);
-	l.before_ns = now_ns();
-	l.waited_before = waited_ns();
-	l.host_ns = nbox_host_now();
-	l.waited_after = waited_ns();
-	l.after_ns = now_ns();
-	return l;
-}
-
-static void *keep_busy(void *is_over)
-{
-	while (!atomic_load((atomic_bool *)is_over))
-		;
-	return NULL;
-}
-
-/* Two threads want one processor: the time that the thread which queues work is kept waiting does
- * not pass for it. */
-static void the_host_does_not_wait_for_a_processor(void **state)
-{
-	static atomic_bool is_over;
-	struct host_look from, to;
-	cpu_set_t all, one_cpu;
-	pthread_t thread;
-
-	(void)state;
-	if (!waited_ns())
-		skip(); /* this kernel does not count it */
-	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, NULL));
-	assert_cuda(cudaDeviceSynchronize());
-	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
-	CPU_ZERO(&one_cpu);
-	CPU_SET(sched_getcpu(), &one_cpu);
-	assert_int_equal(sched_setaffinity(0, sizeof(one_cpu), &one_cpu), 0);
-	assert_int_equal(pthread_create(&thread, NULL, keep_busy, &is_over), 0);
-	from = look_at_host();
-	while (waited_ns() - from.waited_after < 20000000)
-		;
-	to = look_at_host();
-	atomic_store(&is_over, 1);
-	pthread_join(thread, NULL);
-	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
-	assert_in_range(to.host_ns - from.host_ns,
-			to.before_ns - from.after_ns - (to.waited_after - from.waited_before),
-			to.after_ns - from.before_ns - (to.waited_before - from.waited_after));
-}
-
-/* It goes on when the stream was over, never before. */
-static void the_host_waits_for_its_streams(void **state)
-{
-	uint64_t from = nbox_host_now(), to;
-
-	(void)state;
-	assert_cuda(cudaLaunchKernel(long_kernel, one, one, NULL, 0, NULL));
-	assert_cuda(cudaDeviceSynchronize());
-	to = nbox_host_now();
-	assert_true(to - from >= 20000000);
-	assert_true(to <= now_ns());
 }
 
 /* Both kernels of the graph side by side; its launches one after another, whichever streams they
@@ -696,8 +608,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_launch_takes_the_time_that_is_set),
 		cmocka_unit_test(kernels_take_the_times_of_their_names),
 		cmocka_unit_test(lateness_of_a_thread_is_not_added_up),
-		cmocka_unit_test(the_host_does_not_wait_for_a_processor),
-		cmocka_unit_test(the_host_waits_for_its_streams),
 		cmocka_unit_test(launches_of_a_graph_do_not_overlap),
 		cmocka_unit_test(a_wrong_table_fails_every_launch),
 		cmocka_unit_test(the_log_counts_what_was_launched),
