@@ -50,7 +50,6 @@ static struct {
 	HOST_FUNCTIONS(POINTER)
 	OPTIONAL_FUNCTIONS(POINTER)
 #undef POINTER
-	uint64_t (*pace)(uint64_t ns); /* of the host CUDA runtime, pace.c there; else NULL */
 } rt;
 
 enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1, STREAM_NON_BLOCKING = 1 };
@@ -72,7 +71,6 @@ static int host_open(struct err *err)
 #define LOOK_UP(name, params) rt.name = (int(*) params)dlsym(handle, #name);
 	OPTIONAL_FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
-	rt.pace = (uint64_t(*)(uint64_t))dlsym(handle, "nbox_host_pace");
 	return 0;
 }
 
@@ -93,17 +91,11 @@ static int host_pci_id(int device, char *ret, size_t size)
 	return rt.cudaDeviceGetPCIBusId(ret, (int)size, device) ? -EIO : 0;
 }
 
-/* In a host function: when the stream came to it, however late its thread is. */
-static uint64_t came_ns(void)
-{
-	return rt.pace ? rt.pace(0) : clock_now_ns();
-}
-
 static void on_arrive(void *arg)
 {
 	struct gate *g = arg;
 
-	g->times[g->passed & 1].arrive_ns = came_ns();
+	g->times[g->passed & 1].arrive_ns = clock_now_ns();
 	g->on_arrive(g);
 }
 
@@ -163,8 +155,6 @@ static void on_wait(void *arg)
 			wait_for_due(g, due);
 	} while (atomic_load_explicit(&g->due_ns, memory_order_relaxed) > due);
 	times->opened_ns = clock_now_ns();
-	if (rt.pace)
-		rt.pace(times->opened_ns);
 	g->passed = passed + 1;
 	g->on_passed(g);
 }
@@ -183,7 +173,7 @@ static void on_stamp(void *arg)
 {
 	struct stamp *st = arg;
 
-	atomic_store_explicit(&st->time_ns, came_ns(), memory_order_relaxed);
+	atomic_store_explicit(&st->time_ns, clock_now_ns(), memory_order_relaxed);
 	st->on_stamped(st);
 }
 

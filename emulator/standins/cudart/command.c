@@ -7,8 +7,9 @@
 static void host_run(const struct command *command)
 {
 	runtime_callback_begin();
-	pace_not_before_end_of(command->host.fn, command->host.arg);
+	command->host.fn(command->host.arg);
 	runtime_callback_end();
+	pace_not_before_now();
 }
 
 const struct command_type command_empty = {

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 
 static _Thread_local uint64_t over_ns;
-static _Thread_local bool is_told;
 
 void pace_not_before(uint64_t ns)
 {
@@ -22,24 +21,6 @@ void pace_not_before_now(void)
 uint64_t pace_ns(void)
 {
 	return over_ns;
-}
-
-/* For libnbox.so, in its host functions: this one is over at @ns, 0: at once, whenever it returns.
- * Return: when that is; never before the stream came to it. */
-__attribute__((visibility("default"))) uint64_t nbox_host_pace(uint64_t ns);
-uint64_t nbox_host_pace(uint64_t ns)
-{
-	is_told = true;
-	pace_not_before(ns);
-	return over_ns;
-}
-
-void pace_not_before_end_of(void (*fn)(void *), void *arg)
-{
-	is_told = false;
-	fn(arg);
-	if (!is_told)
-		pace_not_before_now();
 }
 
 void pace_take(uint64_t takes_ns, bool is_followed)

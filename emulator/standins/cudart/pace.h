@@ -4,8 +4,7 @@
  * command whose time is known (kernel-time.h) begins when the one before it is over and it is
  * queued, and lasts that long, whenever the thread comes to it; so a busy machine's streams take
  * the time of an idle one's, as long as its CPUs do the copying meanwhile. What takes no known time
- * (host functions, copies where no time was configured) ends when it ends; but for host functions
- * that say when they end (nbox_host_pace).
+ * (host functions, gates, copies where no time was configured) ends when it ends.
  *
  * One for each thread; for the stream's own. */
 #pragma once
@@ -18,8 +17,6 @@ void pace_not_before(uint64_t ns);
 /* It was over just now. */
 void pace_not_before_now(void);
 uint64_t pace_ns(void);
-/* The same of a host function @fn, unless it has said when it is over. */
-void pace_not_before_end_of(void (*fn)(void *), void *arg);
 /* A command was done, and lasts @takes_ns; 0: it is over now. The thread sleeps until that is over,
  * unless the process ends; but where what is queued behind it has a known time as well
  * (@is_followed), it waits for both together, so that many short kernels sleep as one long one
