@@ -76,7 +76,7 @@ def a_trace_becomes_a_table_that_the_job_meets():
         path, table = os.path.join(d, "trace.json"), os.path.join(d, "table")
         execute([sys.executable, "-c", PROGRAM, path], 100, environment())
         made = subprocess.run([NBOX, "kernels", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
-        expect(made.returncode == 1 and "no event is a kernel" in made.stdout, made.stdout)
+        expect(made.returncode == 2 and "no event is a kernel" in made.stdout, made.stdout)
         with open(path) as f:
             trace = json.load(f)
         ids = [e["args"]["External id"] for e in trace["traceEvents"] if e.get("cat") == "cpu_op" and e["name"] in PRODUCTS]
