@@ -72,9 +72,11 @@ for i in range(3):
 must(nccl.ncclCommDestroy(world))
 P
 remake() { timeout 60 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --inter-bandwidth 10Gbps --inter-latency 10ms --timeout 20s --model ring --out "$@" -- python3 -IS remake.py; }
-exits 0 "a record of a rank that receives last" remake receiver --as-node 1
-exits 0 "a run of the sender beside it" remake sender --as-node 0 --with receiver
-is "$(rows sender 1)" "$(rows receiver 1)" "plays all that the record has"
+if ! is_sanitized; then
+	exits 0 "a record of a rank that receives last" remake receiver --as-node 1
+	exits 0 "a run of the sender beside it" remake sender --as-node 0 --with receiver
+	is "$(rows sender 1)" "$(rows receiver 1)" "plays all that the record has"
+fi
 
 # what cannot be
 iterations=9 exits 1 "a run that is longer than its record" run longer "${four[@]}" --as-node 0 --with heavy
