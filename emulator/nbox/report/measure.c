@@ -1,5 +1,5 @@
-/* See measure.h. All times are taken from one rank, the lowest real one, except lateness, which
- * counts every gate of every rank. */
+/* See measure.h. All times are taken from one rank, the lowest with a process, except lateness,
+ * which counts every gate of every rank. */
 #include "nbox/report/measure.h"
 
 #include <errno.h>
@@ -234,6 +234,7 @@ int report_make(const struct record *rec, struct report *ret)
 {
 	CLEANUP(freep) double *late = calloc(rec->n_ops + 1, sizeof(*late));
 	CLEANUP(rank_deinit) struct rank k = {0};
+	uint32_t recorded = UINT32_MAX;
 	uint64_t n_late = 0;
 	int r;
 
@@ -250,12 +251,16 @@ int report_make(const struct record *rec, struct report *ret)
 	for (uint64_t i = 0; i < rec->n_ops; i++) {
 		const struct record_op *op = &rec->ops[i];
 
-		ret->rank = op->world_rank < ret->rank ? op->world_rank : ret->rank;
-		if (op->flags & RECORD_NO_PROCESS)
+		if (op->flags & RECORD_NO_PROCESS) {
+			recorded = op->world_rank < recorded ? op->world_rank : recorded;
 			continue;
+		}
+		ret->rank = op->world_rank < ret->rank ? op->world_rank : ret->rank;
 		late[n_late] = span_ns(op->due_ns, op->release_ns);
 		ret->n_early += late[n_late++] < 0;
 	}
+	if (n_late == 0)
+		ret->rank = recorded;
 	if ((r = find_rank(rec, ret->rank, &k)) < 0)
 		return r;
 	for (uint64_t i = 0; i < k.n_ops; i++)

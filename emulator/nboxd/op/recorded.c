@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "engine/record-read.h"
 #include "nboxd/comm/leave.h"
+#include "nboxd/job/notes.h"
 #include "nboxd/loop/warn.h"
 #include "op/p2p.h"
 #include "replay/part.h"
@@ -345,6 +346,27 @@ static void shift_all(struct recorded *x, uint64_t by)
 	}
 }
 
+/* What is not known of the records' ops in this world, which is another one than theirs. */
+static void tell_counts(const struct recorded *x)
+{
+	const struct counts_told *told = &x->part.told;
+	struct notes *notes = x->live->comms->notes;
+
+	for (uint32_t kind = 0; kind < COLL_KINDS; kind++)
+		for (int law = LAW_KEEP; law < LAW_KINDS; law++) {
+			uint64_t assumed = told->n[COUNTS_ASSUMED][kind][law],
+				 beyond = told->n[COUNTS_BEYOND][kind][law];
+
+			if (assumed + beyond)
+				notes_say(
+					notes, "nboxd",
+					"%s: %llu %s of ranks without a process follow the world's size as '%s'; their records (with) are of another size",
+					assumed ? "assumed" : "extrapolated",
+					(unsigned long long)(assumed + beyond),
+					coll_kind_name(kind), law_name((enum law_kind)law));
+		}
+}
+
 void recorded_on_row(struct live *live)
 {
 	struct recorded *x = live->recorded;
@@ -355,6 +377,7 @@ void recorded_on_row(struct live *live)
 	x->has_started = true;
 	shift_all(x, timelines_epoch_ns(live->ops.timelines) - first_ns(x));
 	make_own(x);
+	tell_counts(x);
 	if (player_start(&x->player, 0, &err) < 0)
 		stop(x, &err);
 }

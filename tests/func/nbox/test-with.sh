@@ -36,6 +36,8 @@ for options in "--exchange messages" "--exchange payload --link tcp" "--what-if 
 	check "... has its times" compare other/summary.json again.json "abs(a / b - 1) < 1e-2"
 	check "... and the heavy stage's" compare other/summary.json heavy/summary.json "a > .9 * b"
 done
+exits 0 "its report" "$NBOX" report other
+says "follow the world's size as 'keep'; their records (with) are of another size" "says what is assumed of another world's ops"
 exits 0 "its record" "$NBOX" record dump other
 says "n_real=1 " "one rank had a process"
 exits 0 "the critical path" "$NBOX" why beside

@@ -155,6 +155,30 @@ static void points_and_ops_say_what_was_exposed(void **state)
 	free(text);
 }
 
+/* Wall times and gates of ranks that a record plays are of another run. */
+static void a_rank_with_a_process_is_looked_at(void **state)
+{
+	struct record_op rows[30];
+	struct record rec;
+	struct report rep;
+
+	(void)state;
+	make_record(&rec, rows);
+	for (uint32_t i = 0; i < 30; i++) {
+		rows[i].world_rank = i % 2 ? 3 : 1;
+		rows[i].flags |= i % 2 ? 0 : RECORD_NO_PROCESS;
+	}
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.rank, 3);
+	assert_int_equal(rep.n_ops, 15);
+	assert_int_equal(rep.lateness_ns.n, 15);
+	for (uint32_t i = 0; i < 30; i++)
+		rows[i].flags |= RECORD_NO_PROCESS;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.rank, 1);
+	assert_int_equal(rep.lateness_ns.n, 0);
+}
+
 /* Lateness has a sign: a gate that opened early is counted, told, and not taken for one in time. */
 static void a_gate_that_opened_early_is_told(void **state)
 {
@@ -373,6 +397,7 @@ int main(void)
 		cmocka_unit_test(time_between_ops_is_not_exposed),
 		cmocka_unit_test(a_regular_run_has_steps_and_times),
 		cmocka_unit_test(points_and_ops_say_what_was_exposed),
+		cmocka_unit_test(a_rank_with_a_process_is_looked_at),
 		cmocka_unit_test(a_gate_that_opened_early_is_told),
 		cmocka_unit_test(figures_not_to_be_believed_are_warned_of),
 		cmocka_unit_test(what_workers_said_is_in_the_report),
