@@ -9,44 +9,58 @@
 #include "base/suggest.h"
 #include "nbox/commands.h"
 
+/* In groups: a group's heading stands at its first command. */
 static const struct {
+	const char *group;
 	const char *name;
 	int (*main)(int argc, char **argv);
 	const char *help;
 } commands[] = {
-	{"run", cmd_run, "run a job inside a virtual cluster"},
-	{"perf", cmd_perf, "nccl-tests' table for a virtual cluster"},
-	{"explain", cmd_explain, "why an op of a virtual cluster takes as long as it does"},
-	{"report", cmd_report, "the summary of a run, or all its ops as CSV, from its record"},
-	{"retime", cmd_retime, "a recorded run, as it would have been on another cluster"},
-	{"sweep", cmd_sweep, "a recorded run on many clusters: a table, curves, a page"},
-	{"why", cmd_why, "where the time of a run goes, whom it waited for, what could be won"},
-	{"plan", cmd_plan,
-	 "which cluster for a recorded run: rate, scaling, price, the cheapest for a goal"},
-	{"record", cmd_record, "every row of a run's record, as text or JSON"},
-	{"list", cmd_list, "the runs that have left results, a line each"},
-	{"compare", cmd_compare, "two runs side by side: what was asked for, what came out"},
-	{"topo", cmd_topo,
-	 "the virtual cluster's nodes, network and links, and what bounds its ops"},
-	{"models", cmd_models, "list the delay models and what-ifs with their parameters"},
-	{"kernels", cmd_kernels,
-	 "a table of kernels' times for nbox run --gpu, from a trace of a GPU"},
-	{"fit", cmd_fit,
-	 "a delay model from measured times: nccl-tests, Inspector, PARAM, CSV, a run"},
-	{"model", cmd_model, "what a fitted model says; whether it is sound; a drawing of it"},
-	{"validate", cmd_validate,
-	 "is a file right: a scenario, a cluster file, a fitted model, a fabric"},
-	{"preload", cmd_preload,
+	{"a job in a virtual cluster", "run", cmd_run, "run a job inside a virtual cluster"},
+	{NULL, "status", cmd_status, "ask a running nboxd how it is doing"},
+	{NULL, "preload", cmd_preload,
 	 "print the path of libnbox.so, for lines that start with LD_PRELOAD="},
-	{"doctor", cmd_doctor, "what this machine has for nbox, what would be used, what is wrong"},
-	{"status", cmd_status, "ask a running nboxd how it is doing"},
+	{NULL, "doctor", cmd_doctor,
+	 "what this machine has for nbox, what would be used, what is wrong"},
+	{NULL, "validate", cmd_validate,
+	 "is a file right: a scenario, a cluster file, a fitted model, a fabric"},
+
+	{"a run that is over", "list", cmd_list, "the runs that have left results, a line each"},
+	{NULL, "report", cmd_report,
+	 "the summary of a run, or all its ops as CSV, from its record"},
+	{NULL, "why", cmd_why,
+	 "where the time of a run goes, whom it waited for, what could be won"},
+	{NULL, "compare", cmd_compare, "two runs side by side: what was asked for, what came out"},
+	{NULL, "record", cmd_record, "every row of a run's record, as text or JSON"},
+
+	{"the same run elsewhere", "retime", cmd_retime,
+	 "a recorded run, as it would have been on another cluster"},
+	{NULL, "sweep", cmd_sweep, "a recorded run on many clusters: a table, curves, a page"},
+	{NULL, "plan", cmd_plan,
+	 "which cluster for a recorded run: rate, scaling, price, the cheapest for a goal"},
+
+	{"a cluster and its ops", "topo", cmd_topo,
+	 "the virtual cluster's nodes, network and links, and what bounds its ops"},
+	{NULL, "perf", cmd_perf, "nccl-tests' table for a virtual cluster"},
+	{NULL, "explain", cmd_explain, "why an op of a virtual cluster takes as long as it does"},
+
+	{"models", "models", cmd_models,
+	 "list the delay models and what-ifs with their parameters"},
+	{NULL, "model", cmd_model,
+	 "what a fitted model says; whether it is sound; a drawing of it"},
+	{NULL, "fit", cmd_fit,
+	 "a delay model from measured times: nccl-tests, Inspector, PARAM, CSV, a run"},
+	{NULL, "kernels", cmd_kernels,
+	 "a table of kernels' times for nbox run --gpu, from a trace of a GPU"},
 };
 
 static void usage(FILE *to)
 {
 	fprintf(to, "usage: nbox COMMAND [OPTION...]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+		fprintf(to, "%s%s%s  %-9s %s\n", commands[i].group && i ? "\n" : "",
+			commands[i].group ? commands[i].group : "", commands[i].group ? ":\n" : "",
+			commands[i].name, commands[i].help);
 	fprintf(to,
 		"\n  nbox COMMAND --help   the options of a command\n"
 		"  nbox --version\n\n"
