@@ -9,26 +9,8 @@
 #define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum { /* as options.def calls them */
-       RUN = COMMAND_RUN,
-       PERF = COMMAND_PERF,
-       NBOX_PERF = COMMAND_NBOX_PERF,
-       NBOXD = COMMAND_NBOXD,
-       REPORT = COMMAND_REPORT,
-       LIST = COMMAND_LIST,
-       COMPARE = COMMAND_COMPARE,
-       STATUS = COMMAND_STATUS,
-       DOCTOR = COMMAND_DOCTOR,
-       PRELOAD = COMMAND_PRELOAD,
-       KERNELS = COMMAND_KERNELS,
-       EXPLAIN = COMMAND_EXPLAIN,
-       FIT = COMMAND_FIT,
-       MODEL = COMMAND_MODEL,
-       TOPO = COMMAND_TOPO,
-       RECORD = COMMAND_RECORD,
-       RETIME = COMMAND_RETIME,
-       SWEEP = COMMAND_SWEEP,
-       PLAN = COMMAND_PLAN,
-       WHY = COMMAND_WHY,
+#define COMMAND(id, own_help) id = COMMAND_##id,
+#include "base/options.def"
        EVERY = COMMAND_EVERY
 };
 
@@ -54,13 +36,12 @@ const struct option options[OPTIONS] = {
 /* The name of a subcommand whose errors point to its own --help; NULL: of another. */
 static const char *own_help(enum command command)
 {
-	static const char *const names[] = {NULL,      NULL,      NULL,       NULL,     "report",
-					    "list",    "compare", "models",   "status", "doctor",
-					    "preload", "kernels", "explain",  "fit",    "model",
-					    "topo",    "record",  "validate", "retime", "sweep",
-					    "plan",    "why"};
+	static const char *const names[] = {
+#define COMMAND(id, own_help) own_help,
+#include "base/options.def"
+	};
 
-	return names[__builtin_ctz(command)];
+	return names[__builtin_ctzll(command)];
 }
 
 int option_unknown(enum command command, const char *word, struct err *err)

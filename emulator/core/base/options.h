@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -38,31 +39,16 @@ enum option_kind {
 	KIND_RDMA, /* links/rdma/options.c has what it means, and applies its default */
 };
 
-/* Commands that have options, as bits. */
+/* Commands that have options, as bits: the table has them, too. */
+enum command_number {
+#define COMMAND(id, own_help) COMMAND_NUMBER_##id,
+#include "base/options.def"
+	COMMANDS
+};
 enum command {
-	COMMAND_RUN = 1,
-	COMMAND_PERF = 2,
-	COMMAND_NBOX_PERF = 4,
-	COMMAND_NBOXD = 8,
-	COMMAND_REPORT = 16,
-	COMMAND_LIST = 32,
-	COMMAND_COMPARE = 64,
-	COMMAND_MODELS = 128,
-	COMMAND_STATUS = 256,
-	COMMAND_DOCTOR = 512,
-	COMMAND_PRELOAD = 1024,
-	COMMAND_KERNELS = 2048,
-	COMMAND_EXPLAIN = 4096,
-	COMMAND_FIT = 8192,
-	COMMAND_MODEL = 16384,
-	COMMAND_TOPO = 32768,
-	COMMAND_RECORD = 65536,
-	COMMAND_VALIDATE = 131072,
-	COMMAND_RETIME = 262144,
-	COMMAND_SWEEP = 524288,
-	COMMAND_PLAN = 1048576,
-	COMMAND_WHY = 2097152,
-	COMMAND_EVERY = 4194303
+#define COMMAND(id, own_help) COMMAND_##id = INT64_C(1) << COMMAND_NUMBER_##id,
+#include "base/options.def"
+	COMMAND_EVERY = (INT64_C(1) << COMMANDS) - 1
 };
 
 struct option {
@@ -74,7 +60,7 @@ struct option {
 	const char *arg;            /* as shown in the help; NULL: it takes no value */
 	const char *help;           /* NULL: the command describes it */
 	const char *const *choices; /* ends with NULL; NULL: any */
-	unsigned int commands;      /* that have it */
+	uint64_t commands;          /* that have it */
 };
 extern const struct option options[OPTIONS]; /* by enum option_id */
 
