@@ -8,6 +8,7 @@ int cmd_perf(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_retime(int argc, char **argv);
+int cmd_onesided(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_record(int argc, char **argv);

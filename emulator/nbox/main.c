@@ -44,6 +44,9 @@ static const struct {
 	{NULL, "perf", cmd_perf, "nccl-tests' table for a virtual cluster"},
 	{NULL, "explain", cmd_explain, "why an op of a virtual cluster takes as long as it does"},
 
+	{"one paper's question each", "onesided", cmd_onesided,
+	 "one-sided stores instead of an all-to-all behind the computation: what would it win"},
+
 	{"models", "models", cmd_models,
 	 "list the delay models and what-ifs with their parameters"},
 	{NULL, "model", cmd_model,
