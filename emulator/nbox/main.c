@@ -46,6 +46,10 @@ static const struct {
 
 	{"one paper's question each", "onesided", cmd_onesided,
 	 "one-sided stores instead of an all-to-all behind the computation: what would it win"},
+	{NULL, "shard", cmd_shard,
+	 "tables of embeddings on GPUs: which sharder, what an iteration takes"},
+	{NULL, "rf", cmd_rf,
+	 "how often rows of embeddings are looked up again, by batch and table"},
 
 	{"models", "models", cmd_models,
 	 "list the delay models and what-ifs with their parameters"},

@@ -15,18 +15,19 @@ enum { /* as options.def calls them */
 };
 
 const struct option options[OPTIONS] = {
-#define OPTION(id, name, variable, key, kind, default_text, arg, help, choices)        \
-	{name,                                                                         \
-	 0,                                                                            \
-	 variable,                                                                     \
-	 key,                                                                          \
-	 kind,                                                                         \
-	 default_text,                                                                 \
-	 arg,                                                                          \
-	 help,                                                                         \
-	 choices,                                                                      \
-	 COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO | \
-		 COMMAND_VALIDATE | COMMAND_RETIME | COMMAND_SWEEP | COMMAND_PLAN | COMMAND_WHY},
+#define OPTION(id, name, variable, key, kind, default_text, arg, help, choices)                   \
+	{name,                                                                                    \
+	 0,                                                                                       \
+	 variable,                                                                                \
+	 key,                                                                                     \
+	 kind,                                                                                    \
+	 default_text,                                                                            \
+	 arg,                                                                                     \
+	 help,                                                                                    \
+	 choices,                                                                                 \
+	 COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO |            \
+		 COMMAND_VALIDATE | COMMAND_RETIME | COMMAND_SWEEP | COMMAND_PLAN | COMMAND_WHY | \
+		 COMMAND_SHARD},
 #include "base/options.def"
 #define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
 	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},
