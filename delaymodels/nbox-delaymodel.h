@@ -69,6 +69,9 @@ struct nbox_op {
 	const void *host; /* private to the host */
 	uint32_t n_peers; /* SendRecv: others that a real rank sends to, or receives from; the most
 			   */
+	double window_ns; /* for extra(): of an all-to-all, by AllToAll or by sends and receives,
+			   * how long its ranks computed just before it, the least; < 0: not known
+			   */
 };
 
 /* A link of a message's path. */
@@ -292,6 +295,8 @@ enum nbox_model_flags {
 				* whether src and dst are among the ranks of parse_ranks() */
 	NBOX_OVER_TIME = 64,   /* of a decorator: segment() is asked at any time, and looks itself
 				* at from_ns and until_ns */
+	NBOX_AHEAD = 128,      /* of a decorator: what extra() takes away has crossed the network
+				* before the op begins */
 };
 
 struct nbox_delaymodel {

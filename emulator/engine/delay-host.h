@@ -61,6 +61,7 @@ struct delay_chain {
 	size_t n;
 	char *description;  /* owned */
 	struct moment now;  /* delay_set_moment() */
+	double window_ns;   /* delay_set_window() */
 	struct err warning; /* what host->warn() wrote last */
 	struct err err;     /* what host->error() or a check wrote last */
 };

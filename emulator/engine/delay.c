@@ -229,6 +229,7 @@ int delay_open(const char *model, const char *links, const char *const *what_ifs
 		return err_set(err, ENOMEM, "out of memory for the delay models");
 	d->seed = seed;
 	d->world = *world;
+	d->window_ns = -1;
 	for (i = 0; i < COLL_KINDS; i++)
 		d->algos[i] = NBOX_ALGO_ANY;
 	d->items = calloc(n_what_ifs + 1, sizeof(d->items[0]));
@@ -454,6 +455,11 @@ void delay_set_moment(struct delay_chain *d, const struct moment *at, const stru
 	}
 }
 
+void delay_set_window(struct delay_chain *d, double window_ns)
+{
+	d->window_ns = window_ns;
+}
+
 uint64_t delay_phase(const struct delay_chain *d)
 {
 	uint64_t phase = 0;
@@ -555,12 +561,15 @@ static bool is_deaf(const struct delay_instance *in, const struct nbox_op *op)
 }
 
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
-		bool from_messages, double *ret_extra_ns, struct err *err)
+		bool from_messages, double *ret_extra_ns, bool *ret_is_ahead, struct err *err)
 {
 	double total_ns = 0; /* summed by itself: so_far_ns would take its digits */
+	struct nbox_op asked = *op;
 	size_t i;
 
 	d->err.text[0] = '\0';
+	asked.window_ns = d->window_ns;
+	*ret_is_ahead = false;
 	for (i = 1; i < d->n; i++) {
 		struct delay_instance *in = &d->items[i];
 		double extra_ns = 0;
@@ -568,7 +577,7 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 
 		if (in->plugin.table.extra && !in->is_off && delay_scope_has_op(in, op))
 			r = delay_check_return(in,
-					       in->plugin.table.extra(in->model, op,
+					       in->plugin.table.extra(in->model, &asked,
 								      so_far_ns + total_ns,
 								      from_messages, &extra_ns),
 					       "extra()");
@@ -589,6 +598,7 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 			return delay_answer(d, r, err);
 		in->n_used++;
 		total_ns = fmax(total_ns + extra_ns, -so_far_ns);
+		*ret_is_ahead |= extra_ns < 0 && in->flags & NBOX_AHEAD;
 	}
 	*ret_extra_ns = total_ns;
 	return 0;

@@ -97,6 +97,9 @@ int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct 
 /* What is asked from now on is of a rank there, and of an op of @c; NULL: of no op, or it is not
  * known. A chain that is not told has all its what-ifs hold at any time. */
 void delay_set_moment(struct delay_chain *d, const struct moment *at, const struct target_comm *c);
+/* For extras that are asked from now on: struct nbox_op's window_ns; < 0: not known, as before the
+ * first call. */
+void delay_set_window(struct delay_chain *d, double window_ns);
 /* Equal moments for what-ifs on messages: answers that were kept hold among these. */
 uint64_t delay_phase(const struct delay_chain *d);
 bool delay_has_when(const struct delay_chain *d); /* a what-if does not hold at any time, or only
@@ -107,9 +110,10 @@ long delay_in_steps(const struct delay_chain *d);
 const char *delay_communicator(const struct delay_chain *d, size_t i);
 /* The i-th of those that delay_open() was given: answers that it had a part in. */
 uint64_t delay_n_used(const struct delay_chain *d, size_t i);
-/* All decorators' extras, applied in order. */
+/* All decorators' extras, applied in order. *ret_is_ahead: one took time away for what has crossed
+ * the network before. */
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
-		bool from_messages, double *ret_extra_ns, struct err *err);
+		bool from_messages, double *ret_extra_ns, bool *ret_is_ahead, struct err *err);
 /* How long world rank @rank takes for its segment @number, which takes its template @ns, with all
  * decorators in order. @start_ns: when it begins there, in virtual time; the rank's step is that of
  * the moment. Return: 0; -EINVAL with the sentence. */

@@ -43,7 +43,7 @@ int solve_finish(struct price *p, const struct border *border, struct timing *t,
 {
 	double raw = t->end_ns, extra = 0;
 	uint64_t i, n = t->at && border ? border->n_in_messages : 0;
-	int r = delay_extra(p->delay, &p->op, raw, t->how != SOLVE_OP, &extra, err);
+	int r = delay_extra(p->delay, &p->op, raw, t->how != SOLVE_OP, &extra, &t->is_ahead, err);
 
 	if (r)
 		return r;
@@ -55,6 +55,7 @@ int solve_finish(struct price *p, const struct border *border, struct timing *t,
 			raw + extra);
 	t->end_ns = raw + extra > 0 ? raw + extra : 0;
 	t->extra_ns = t->end_ns - raw;
+	t->is_ahead &= t->extra_ns < 0;
 	for (i = 0; i < n && t->end_ns < raw; i++)
 		t->at[i] *= t->end_ns / raw;
 	for (i = 0; i < n && t->end_ns < raw; i++)

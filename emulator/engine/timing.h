@@ -17,6 +17,7 @@ struct timing {
 	double shared_ns; /* of end_ns: how long a group of calls waits for links that ranks share
 			   */
 	double extra_ns;  /* of end_ns: what what-ifs add to the whole op; may be negative */
+	bool is_ahead;    /* ... as part of it has crossed the network before the op begins */
 	enum solve_how how;
 	bool is_near; /* SOLVE_SYMMETRY: not exactly what a simulation says, but near to it */
 	uint32_t is_of_model;  /* model_ns is what the model says of the whole op, not of the

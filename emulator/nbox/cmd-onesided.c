@@ -23,7 +23,8 @@ static int usage(void)
 	fputs("usage: nbox onesided --compute TIME --bags N --link RATE [OPTION...]\n\n"
 	      "Tables of embeddings on each rank: vectors that it looks up for the samples of others go there by an\n"
 	      "all-to-all behind the kernel, or as one-sided stores while it runs. Both times, what bounds the stores, and\n"
-	      "the bytes sent over time. Without GPUs: a model, by the numbers that are given.\n\n",
+	      "the bytes sent over time. Without GPUs: a model, by the numbers that are given.\n"
+	      "The same of a job: nbox run --what-if onesided, or nbox retime.\n\n",
 	      stdout);
 	option_help(COMMAND_ONESIDED, 23, stdout);
 	fputs("\n  nbox onesided --compute 1ms --bags 64x16384 --ranks 4 --link 25GB/s --sync 20us --unpack 100GB/s\n",

@@ -230,7 +230,9 @@ int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 	struct contention got;
 	int r = 0;
 
-	if (!op.usage && run->call && !(ops->ideal && ops->ideal->shares_no_link))
+	if (run->timing.is_ahead && !is_plain)
+		op.usage = NULL; /* what is left is not the op's bytes */
+	else if (!op.usage && run->call && !(ops->ideal && ops->ideal->shares_no_link))
 		r = find_usage(run, &op.usage, err);
 	if (r)
 		return r;

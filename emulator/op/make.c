@@ -33,6 +33,7 @@ static int fill_collective(struct run *run, struct op *op, struct err *err)
 		op->flows[i].turn = run->turn;
 		op->flows[i].run = run;
 	}
+	moment_of_run(run);
 	asked_add(&c->ops->asked, op->sched->kind, op->sched->bytes, c->n_ranks);
 	r = solver_solve(c->ops->solver, c->number, op->sched, &c->members.map, run->border,
 			 run->number, &run->timing, err);

@@ -69,6 +69,17 @@ void moment_of_op(const struct op *op)
 	delay_set_moment(ops->delay, &at, &comm);
 }
 
+void moment_of_run(const struct run *run)
+{
+	bool is_alltoall =
+		run->call ? run->posts[0]->op->sched->kind == COLL_ALLTOALL : !run->has_messages;
+	double window = INFINITY;
+
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		window = fmin(window, timeline_window(run->posts[i]->node));
+	delay_set_window(run->comm->ops->delay, is_alltoall ? window : -1);
+}
+
 int moment_arrived(struct post *post, struct err *err)
 {
 	const struct op *op = post->op;

@@ -15,6 +15,7 @@
 #include "op/ideal.h"
 #include "op/images.h"
 #include "op/messages.h"
+#include "op/moment.h"
 #include "op/p2p-start.h"
 
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
@@ -286,6 +287,7 @@ static int solve_run(struct run *run, const struct calls_of_run *x, struct err *
 	}
 	if (r < 0)
 		return r;
+	moment_of_run(run);
 	return solve_p2p(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank, chunk,
 			 ops->cluster->topology, &run->comm->members.map, ops->delay, run->border,
 			 run->number, &run->timing, err);

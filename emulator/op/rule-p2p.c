@@ -170,6 +170,8 @@ static int share(struct run *run, bool is_plain, struct err *err)
 	}
 	start = fmax(start, end - takes_ns);
 	there = fmax(end, start + takes_ns);
+	for (uint32_t i = 0; run->timing.is_ahead && !is_plain && i < run->n_posts; i++)
+		ends[i] = fmin(ends[i] - run->timing.extra_ns, there); /* from the last start on */
 	if (!(there > start))
 		return 0;
 	r = contention_add(run, is_plain, start, there - start, &w, err);

@@ -141,26 +141,6 @@ static int share_root(const struct apart *a, struct ends *e, bool is_plain, cons
 	return r;
 }
 
-/* The op as its communicator plays it: ends, and what follows for the ops after it. */
-static int play(const struct apart *a, struct ends *e, bool is_plain, double *end, struct err *err)
-{
-	const struct op *op = a->op;
-	struct comm_ops *open = op->comm->open;
-	const struct membership *m = &op->comm->members.map;
-	double *busy = open->busy + (is_plain ? m->n_ranks : 0);
-	double extra_ns = is_plain ? 0 : a->timing->extra_ns;
-	int r;
-
-	for (uint32_t i = 0; i < m->n_ranks; i++)
-		a->arrive[i] = arrival_at(op, i, membership_world(m, i), is_plain);
-	r = ends_solve(e, a->arrive, busy, extra_ns, end, a->early ? NULL : busy, err);
-	if (r == 0 && op->rooted)
-		wait_for_buffers(a, is_plain ? open->plain_came : open->came, end);
-	if (r == 0 && a->early && op->sched->kind == COLL_SCATTER)
-		r = share_root(a, e, is_plain, busy, end, err);
-	return r;
-}
-
 static double last_of(const double *at, uint32_t n)
 {
 	double last = -INFINITY;
@@ -168,6 +148,44 @@ static double last_of(const double *at, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		last = fmax(last, at[i]);
 	return last;
+}
+
+/* Ends of members that arrive at @a->arrive. Where most has been sent before, what is left takes
+ * its time from when the last one comes. */
+static int solve_ends(const struct apart *a, struct ends *e, bool is_plain, const double *busy,
+		      double *end, double *ret_busy, struct err *err)
+{
+	uint32_t n = a->op->sched->n_ranks;
+	bool is_ahead = !is_plain && a->timing->is_ahead;
+	double extra_ns = is_plain || is_ahead ? 0 : a->timing->extra_ns;
+	double over = last_of(a->arrive, n) + a->timing->end_ns;
+	int r = ends_solve(e, a->arrive, busy, extra_ns, end, ret_busy, err);
+
+	for (uint32_t i = 0; r == 0 && is_ahead && i < n; i++) {
+		end[i] = fmax(a->arrive[i], fmin(end[i], over));
+		if (ret_busy)
+			ret_busy[i] = fmin(ret_busy[i], over);
+	}
+	return r;
+}
+
+/* The op as its communicator plays it: ends, and what follows for the ops after it. */
+static int play(const struct apart *a, struct ends *e, bool is_plain, double *end, struct err *err)
+{
+	const struct op *op = a->op;
+	struct comm_ops *open = op->comm->open;
+	const struct membership *m = &op->comm->members.map;
+	double *busy = open->busy + (is_plain ? m->n_ranks : 0);
+	int r;
+
+	for (uint32_t i = 0; i < m->n_ranks; i++)
+		a->arrive[i] = arrival_at(op, i, membership_world(m, i), is_plain);
+	r = solve_ends(a, e, is_plain, busy, end, a->early ? NULL : busy, err);
+	if (r == 0 && op->rooted)
+		wait_for_buffers(a, is_plain ? open->plain_came : open->came, end);
+	if (r == 0 && a->early && op->sched->kind == COLL_SCATTER)
+		r = share_root(a, e, is_plain, busy, end, err);
+	return r;
 }
 
 /* Ends @end of the members that arrive at @a->arrive, beside other ops. What moves before the last
@@ -220,7 +238,7 @@ static int play_image(const struct apart *a, const struct radix *image, struct e
 
 	for (uint32_t i = 0; i < n; i++)
 		a->arrive[i] = arrival_at(a->op, i, radix_at(image, i), false);
-	r = ends_solve(a->ends, a->arrive, NULL, a->timing->extra_ns, a->end, NULL, err);
+	r = solve_ends(a, a->ends, false, NULL, a->end, NULL, err);
 	start = last_of(a->arrive, n);
 	for (uint32_t i = 0; r == 0 && i < n; i++)
 		a->world[radix_at(image, i)] =
@@ -369,7 +387,7 @@ static void set_post(const struct timing *t, const double later_ns[2], uint64_t 
 	post->model_ns = t->model_ns + later_ns[1];
 	post->injected_ns = t->end_ns + later_ns[0] - post->model_ns;
 	post->how = t->how;
-	post->flags = (t->end_ns < t->bound_ns ? RECORD_BELOW_BOUND : 0) |
+	post->flags = (t->end_ns < t->bound_ns && !t->is_ahead ? RECORD_BELOW_BOUND : 0) |
 		      (is_far_above(t, post->op->sched) ? RECORD_FAR_ABOVE : 0) |
 		      (t->is_of_model ? RECORD_OF_MODEL : 0);
 }

@@ -18,6 +18,7 @@ struct timeline_node {
 	double reached;           /* by the wall clock */
 	double wall;              /* that too; an op's: its gate opened, or is due */
 	double slip;              /* of the computation that led here, >= 0 */
+	double window;            /* that the rank has computed since it waited for an op */
 	double ready;             /* an op's: what it waited for, but for ops, at the real rank */
 	double startable;         /* the same, with ops */
 	struct times at;          /* a point's; an op's arrival */

@@ -53,6 +53,11 @@ double timeline_behind(const struct timeline_node *n, uint32_t world_rank)
 	return timeline_arrival(n, world_rank) - time_of(&b->end, all->index[world_rank]);
 }
 
+double timeline_window(const struct timeline_node *n)
+{
+	return n->window;
+}
+
 double timeline_plain_start(const struct timeline_node *n)
 {
 	const struct timeline_node *b = n->before;

@@ -233,6 +233,36 @@ static double slip_of(const struct before *b, bool is_op, double wall, double at
 	return isfinite(of_points) ? of_points : fmax(0, wall - at);
 }
 
+/* Another stream's op, or the host's: what comes next may need its result. An op before on the own
+ * stream only keeps the order. */
+static bool needs_op(struct timeline *t, const struct timeline_point *p)
+{
+	for (size_t i = 0; i < p->n_deps; i++) {
+		const struct timeline_node *n = node_find(t, p->deps[i].name);
+
+		if (n && n->is_op && !p->deps[i].is_same_stream)
+			return true;
+	}
+	return false;
+}
+
+/* How long the rank has computed at @at since it waited for an op. */
+static double window_of(struct timeline *t, const struct timeline_point *p, const struct before *b,
+			double at)
+{
+	const struct timeline_node *last = b->host;
+	double over = last ? real_time(last, &last->at) : -INFINITY;
+
+	for (size_t k = 0; k < b->n_deps; k++)
+		if (real_time(b->deps[k], times_after(b->deps[k])) >= over) {
+			last = b->deps[k];
+			over = real_time(last, times_after(last));
+		}
+	if (!last)
+		return 0;
+	return fmax(0, at - over) + (last->is_over || needs_op(t, p) ? 0 : last->window);
+}
+
 uint64_t timelines_epoch_ns(const struct timelines *t)
 {
 	return t->epoch_ns;
@@ -295,6 +325,7 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		cover(t, node_find(t, n->deps[i]), n->number);
 	at = real_time(n, &n->at);
 	n->slip = slip_of(&b, is_op, n->wall, at);
+	n->window = window_of(t, p, &b, at);
 	n->ready = n->startable = -INFINITY;
 	for (size_t k = 0; k < b.n_deps; k++) {
 		double over = real_time(b.deps[k], times_after(b.deps[k]));

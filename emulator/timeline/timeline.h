@@ -133,6 +133,9 @@ double timeline_plain_start(const struct timeline_node *n);
 /* How long after the end of the op before it in its queue it arrives there, negative: before that;
  * INFINITY: not known. */
 double timeline_behind(const struct timeline_node *n, uint32_t world_rank);
+/* How long the real rank had computed when it arrived, in virtual time: since the last place at
+ * which it waited for an op, or would have; since its first point, where there is none. */
+double timeline_window(const struct timeline_node *n);
 /* The op before it in its queue is not known to be over yet. */
 bool timeline_is_queued(const struct timeline_node *n);
 /* Nothing tells its ranks apart: all start with the real one. */

@@ -141,8 +141,8 @@ static void warn_below_bound(const struct run *run)
 	struct ops *ops = run->comm->ops;
 	char name[OP_NAME_MAX], kind[64] = "", end[32], bound[32];
 
-	if (run->timing.end_ns >= run->timing.bound_ns || ops->is_below_bound_told ||
-	    strcmp(ops->config->model, "none") == 0)
+	if (run->timing.end_ns >= run->timing.bound_ns || run->timing.is_ahead ||
+	    ops->is_below_bound_told || strcmp(ops->config->model, "none") == 0)
 		return;
 	ops->is_below_bound_told = true;
 	if (run->call)

@@ -90,9 +90,10 @@ static inline double test_op_ns(struct delay_chain *d, const struct nbox_op *op)
 static inline double test_extra_ns(struct delay_chain *d, const struct nbox_op *op, double so_far)
 {
 	struct err err = {""};
+	bool is_ahead;
 	double ns = NAN;
 
-	if (delay_extra(d, op, so_far, false, &ns, &err) != 0)
+	if (delay_extra(d, op, so_far, false, &ns, &is_ahead, &err) != 0)
 		fail_msg("%s: %s", delay_describe(d), err.text);
 	return ns;
 }

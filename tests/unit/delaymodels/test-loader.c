@@ -159,10 +159,11 @@ static void what_ifs_answers_are_checked(void **state)
 	struct delay_chain *d = NULL;
 	struct err err;
 	double ns = -3;
+	bool is_ahead;
 
 	(void)state;
 	assert_int_equal(delay_open("none", NULL, extra, 1, &test_world, dirs, 0, &d, &err), 0);
-	assert_int_equal(delay_extra(d, &op, 5, false, &ns, &err), -EINVAL);
+	assert_int_equal(delay_extra(d, &op, 5, false, &ns, &is_ahead, &err), -EINVAL);
 	assert_sentence("extra", &err, "delay model nan_extra: extra() answered not a number");
 	delay_free(d);
 	assert_true(ns == -3);
@@ -235,7 +236,7 @@ static void the_list_is_sorted_and_names_what_fails(void **state)
 	assert_int_equal(delay_list(dirs, count_each, &names, &err), 0);
 	assert_string_equal(
 		names,
-		" add alltoall alphabeta const fitted hang jitter loggp nccl none pinned queue ring sigmoid slow table tree");
+		" add alltoall alphabeta const fitted hang jitter loggp nccl none onesided pinned queue ring sigmoid slow table tree");
 	/* the good plug-ins of a folder are listed; the error names the first bad one */
 	names[0] = '\0';
 	assert_int_equal(delay_list(bad, count_each, &names, &err), -ENOEXEC);

@@ -213,6 +213,7 @@ static void slow_links_need_messages(void **state)
 	struct nbox_op without = test_op(NBOX_ALLREDUCE, 8, 1, 4096);
 	struct err err;
 	double extra;
+	bool is_ahead;
 
 	(void)state;
 	assert_true(delay_has_op(d));
@@ -220,8 +221,40 @@ static void slow_links_need_messages(void **state)
 	assert_true(test_extra_ns(d, &without, 1e6) == 0);
 	assert_false(delay_has_segments(d));
 	/* an op built from messages contains it already */
-	assert_int_equal(delay_extra(d, &with, 1e6, true, &extra, &err), 0);
+	assert_int_equal(delay_extra(d, &with, 1e6, true, &extra, &is_ahead, &err), 0);
 	assert_true(extra == 0);
+}
+
+/* --- onesided ----------------------------------------------------------- */
+
+/* T-G7: of an all-to-all of 5 ranks, 1000 messages each, that takes 1 us + 10 us. */
+static void stores_leave_the_tail_that_computation_does_not_hide(void **state)
+{
+	static const struct {
+		double window_ns, tail_ns;
+	} rows[] = {{-1, 11000}, /* not known */
+		    {0, 11000},
+		    {5000, 11000 - 5000 * 0.999},
+		    {11000, 1010}, /* alpha and the last message */
+		    {1e9, 1010}};
+	CHAIN d = test_must_open("const:time=11us", "onesided:alpha=1us,message=4B", 0);
+	CHAIN h = test_must_open("const:time=11us", "onesided:alpha=1us,message=4B,header=4B", 0);
+	struct nbox_op op = test_op(NBOX_ALLTOALL, 5, 1, 1000),
+		       other = test_op(NBOX_ALLREDUCE, 5, 1, 1000);
+	double extra;
+	bool is_ahead;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		delay_set_window(d, rows[i].window_ns);
+		assert_int_equal(delay_extra(d, &op, 11000, false, &extra, &is_ahead, NULL), 0);
+		assert_float_equal(11000 + extra, rows[i].tail_ns, 1e-6);
+		assert_int_equal(is_ahead, rows[i].window_ns > 0);
+	}
+	delay_set_window(h, 0);
+	assert_true(test_extra_ns(h, &op, 11000) == 10000);
+	delay_set_window(h, -1); /* as the host tells of other kinds */
+	assert_true(test_extra_ns(h, &other, 11000) == 0);
 }
 
 /* --- parameters ------------------------------------------------------------ */
@@ -379,6 +412,7 @@ int main(void)
 		cmocka_unit_test(slow_links_need_messages),
 		cmocka_unit_test(any_what_if_may_hold_for_a_time_and_for_some_ops),
 		cmocka_unit_test(a_phase_is_what_holds_for_messages),
+		cmocka_unit_test(stores_leave_the_tail_that_computation_does_not_hide),
 		cmocka_unit_test(who_hangs_goes_on_when_the_time_is_over),
 		cmocka_unit_test(bad_parameters_are_refused),
 	};

@@ -81,6 +81,24 @@ static void what_the_op_itself_waited_for_is_not_exposed(void **state)
 	assert_true(point(4, 10, CALL(2, 1), DEPS(OTHER(3))).exposed_ns == NS);
 }
 
+/* Since the place at which computation waited for an op; that its own stream had one is no wait. */
+static void an_ops_window_is_what_was_computed_since_the_last_wait(void **state)
+{
+	struct timeline_times times;
+
+	(void)state;
+	start(2);
+	play(2, 0, DEPS(OTHER(1)), 10, 0);
+	point(3, 12, BEFORE_ALL, DEPS(OWN(1), OTHER(2)));
+	point(4, 15, BEFORE_ALL, DEPS(OWN(3)));
+	assert_true(timeline_window(arrive(5, 15, DEPS(OWN(2), OTHER(4)))) == 5 * NS);
+	play(6, 15, DEPS(OTHER(4)), 16, 0);
+	point(7, 20, BEFORE_ALL, DEPS(OWN(4), OTHER(6))); /* it was over: nothing was waited for */
+	assert_true(timeline_window(arrive_at(0, 8, 23, BEFORE_ALL, DEPS(OWN(7)), &times)) ==
+		    7 * NS);
+	assert_true(timeline_window(arrive(9, 20, DEPS(OTHER(7)))) == 4 * NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -89,6 +107,7 @@ int main(void)
 		CASE(an_op_that_waits_for_the_one_before_exposes_nothing),
 		CASE(rounding_exposes_nothing),
 		CASE(what_the_op_itself_waited_for_is_not_exposed),
+		CASE(an_ops_window_is_what_was_computed_since_the_last_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

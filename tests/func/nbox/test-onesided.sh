@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# nbox onesided, and the what-if: of an unmodified job's all-to-all only what computation does not hide is left. In the record, with the
+# window by the record's own times, each op's time is the closed form's, to the nanosecond.
+. "$(dirname "$0")/lib.sh"
+
+# forward and backward compute for 20 ms between two all-to-alls; behind backward nothing is computed before the next
+echo 'layer forward=20ms backward=20ms moe=4MiB' >emb.job
+model=(--model alltoall:alpha=1us,bw=1GB/s)
+stores=(--what-if onesided:alpha=1us,message=4KiB)
+job=(--nodes 4 --gpus-per-node 1 --real 0 --data none)
+run() { timeout 100 "$NBOX" run --quiet "${job[@]}" "${model[@]}" "$@" -- "$BUILD/tests/apps/stepper" emb.job --iterations 2 --warmup 0; }
+# tails RUN: of every all-to-all, hidden or not; those that 20 ms are computed before are
+tails() {
+	python3 -IS - "$NBOX" "$1" <<'P'
+import csv, subprocess, sys
+rows = csv.DictReader(subprocess.run([sys.argv[1], "report", sys.argv[2], "--csv"], capture_output=True, text=True, check=True).stdout.splitlines())
+alpha, wire, n = 1000, 3 << 20, 768
+before, hidden, ops = None, 0, 0
+for row in sorted(rows, key=lambda r: int(r["seq"])):
+    arrive, end = int(row["virtual_arrive_ns"]), int(row["virtual_end_ns"])
+    tail, ops = end - arrive, ops + 1
+    assert abs(float(row["model_ns"]) - alpha - wire) < 1, row
+    assert abs(float(row["model_ns"]) + float(row["injected_ns"]) - tail) < 3, row
+    window = arrive - before if before else 0
+    least = alpha + max(wire / n, wire - window * (n - 1) / n) # it may have computed less: since it waited
+    assert least - 3 <= tail <= alpha + wire + 3, (row, least, tail)
+    if ops % 2 == 0:
+        assert abs(tail - alpha - wire / n) < 3, (row, tail)
+        hidden += 1
+    before = end
+print(ops, hidden)
+P
+}
+exits 0 "a job with stores" run "${stores[@]}" --out stores
+is "$(tails stores)" "8 4" "with computation before it an all-to-all leaves its latency and one message, without any all of it"
+exits 0 "the summary of it" "$NBOX" report stores
+says "the job still unpacks what it received" "what no what-if can take away, the summary says"
+exits 0 "the job without" run --out plain
+exits 0 "re-timed with stores" "$NBOX" retime plain "${stores[@]}" --out retimed
+is "$(tails retimed)" "8 4" "the same comes out of a record without them"
+exits 0 "headers" "$NBOX" retime plain --what-if onesided:alpha=1us,message=4KiB,header=400KiB --out headers
+is "$(json headers/summary.json 'd["total_injected_ms"] > 2000')" True "are counted, too"
+exits 1 "a wrong key" "$NBOX" retime plain --what-if onesided:headers=4B
+says "did you mean" "is corrected"
+
+exits 0 "the closed form" "$NBOX" onesided --compute 1ms --bags 180000 --ranks 2 --link 25GB/s --header 64B --latency 3us --agg 4KiB --csv sent.csv --svg sent.svg --json answer.json
+says "one-sided         1000.000     0.000             3.166" "and what an aggregator makes of it"
+is "$(json answer.json 'd["onesided"]["link_packets"], d["bound"], round(d["onesided"]["end_us"], 3), d["sent"][-1]["onesided_bytes"]')" \
+	"(5625, 'compute', 1003.166, 23040000.0)" "as JSON"
+is "$(tail -1 sent.csv | cut -d, -f2-)" "23040000,23040000" "as CSV, all bytes"
+finish
