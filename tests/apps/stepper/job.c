@@ -24,14 +24,16 @@ enum statement {
 	STATEMENT_GROUP,
 	STATEMENT_SHARD,
 	STATEMENT_MICRO,
+	STATEMENT_SCHEDULE,
 	STATEMENT_UPDATE,
 	STATEMENT_LAYER,
 	STATEMENTS
 };
 static const char *const statements[STATEMENTS] = {
-	"parallel", "style", "bucket", "group", "shard", "micro", "update", "layer",
+	"parallel", "style", "bucket", "group", "shard", "micro", "schedule", "update", "layer",
 };
 static const char *const styles[JOB_STYLES] = {"ddp", "fsdp", "hsdp"};
+static const char *const schedules[JOB_SCHEDULES] = {"1f1b", "eager"};
 
 struct line {
 	const char *name; /* of the file */
@@ -118,15 +120,14 @@ static int parse_parallel(const struct line *line, struct job *job, struct err *
 	return 0;
 }
 
-static int parse_style(const char *word, enum job_style *ret, struct err *err)
+/* The place of @word among @names. Return: -EINVAL with the sentence. */
+static int take_choice(const char *what, const char *word, const char *const *names, size_t n,
+		       struct err *err)
 {
-	for (int i = 0; i < JOB_STYLES; i++) {
-		if (strcmp(word, styles[i]) != 0)
-			continue;
-		*ret = (enum job_style)i;
-		return 0;
-	}
-	return unknown("style", word, styles, JOB_STYLES, err);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(word, names[i]) == 0)
+			return (int)i;
+	return unknown(what, word, names, n, err);
 }
 
 enum layer_key { FORWARD, BACKWARD, PARAMS, TP, MOE, SEND, LAYER_KEYS };
@@ -212,6 +213,7 @@ static int parse_statement(struct parse *p, enum statement s, const struct line 
 			   struct err *err)
 {
 	const char *word = line->n_words > 1 ? line->words[1] : NULL;
+	int choice;
 
 	if (s == STATEMENT_LAYER)
 		return parse_layer(line, p->job, err);
@@ -224,7 +226,13 @@ static int parse_statement(struct parse *p, enum statement s, const struct line 
 		return err_set(err, EINVAL, "one value is wanted");
 	switch ((int)s) {
 	case STATEMENT_STYLE:
-		return parse_style(word, &p->job->style, err);
+		choice = take_choice("style", word, styles, JOB_STYLES, err);
+		p->job->style = (enum job_style)choice;
+		return choice < 0 ? choice : 0;
+	case STATEMENT_SCHEDULE:
+		choice = take_choice("schedule", word, schedules, JOB_SCHEDULES, err);
+		p->job->schedule = (enum job_schedule)choice;
+		return choice < 0 ? choice : 0;
 	case STATEMENT_BUCKET:
 		return units_bytes(word, &p->job->bucket_bytes, err);
 	case STATEMENT_GROUP:
@@ -288,6 +296,10 @@ static int check(const struct parse *p, const char *name, struct err *err)
 		return err_set(err, EINVAL,
 			       "%s:%u: shard: a group of one rank shards nothing: write style ddp",
 			       name, p->lines[STATEMENT_SHARD]);
+	if (p->lines[STATEMENT_SCHEDULE] && job->pp == 1)
+		return err_set(err, EINVAL,
+			       "%s:%u: schedule: one stage has none: write parallel pp=2", name,
+			       p->lines[STATEMENT_SCHEDULE]);
 	if ((uint64_t)job->micro * job->n_layers > MAX_STEPS)
 		return err_set(err, EINVAL,
 			       "%s: %u micro-batches of %zu layers are more than %d steps", name,

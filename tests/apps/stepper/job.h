@@ -6,6 +6,7 @@
  *   group 8                     # ddp: all-reduces of a bucket, in one group
  *   shard 4                     # hsdp: ranks of a sharding group
  *   micro 4                     # micro-batches an iteration
+ *   schedule 1f1b | eager       # of the pipeline
  *   update 2ms
  *   layer x8 forward=2.5ms backward=5ms params=1MiB tp=512KiB moe=256KiB send=1MiB
  *
@@ -18,6 +19,7 @@
 #include "base/err.h"
 
 enum job_style { JOB_DDP, JOB_FSDP, JOB_HSDP, JOB_STYLES };
+enum job_schedule { JOB_1F1B, JOB_EAGER, JOB_SCHEDULES };
 
 struct job_layer {
 	double forward_ns, backward_ns;
@@ -33,6 +35,7 @@ struct job {
 	uint32_t group;
 	uint32_t shard; /* 0: not given */
 	uint32_t micro;
+	enum job_schedule schedule;
 	double update_ns;
 	struct job_layer *layers; /* owned */
 	size_t n_layers;

@@ -27,6 +27,7 @@ static void set(struct place *p, uint32_t rank, enum group group, uint32_t n, ui
 void place_find(const struct job *job, uint32_t rank, struct place *ret)
 {
 	uint32_t shard = job->shard ? job->shard : job->dp, tp = job->tp;
+	bool is_eager = job->schedule == JOB_EAGER;
 
 	*ret = (struct place){.stage = rank / tp / job->dp};
 	set(ret, rank, GROUP_DATA, job->dp, tp, job->style == JOB_DDP);
@@ -35,6 +36,9 @@ void place_find(const struct job *job, uint32_t rank, struct place *ret)
 	set(ret, rank, GROUP_TENSOR, tp, 1, any_layer_has(job, GROUP_TENSOR));
 	set(ret, rank, GROUP_EXPERT, job->dp, tp, any_layer_has(job, GROUP_EXPERT));
 	set(ret, rank, GROUP_PIPE, job->pp, tp * job->dp, true);
+	set(ret, rank, GROUP_PIPE_ODD, job->pp, tp * job->dp, is_eager && job->pp > 2);
+	set(ret, rank, GROUP_BACK, job->pp, tp * job->dp, is_eager);
+	set(ret, rank, GROUP_BACK_ODD, job->pp, tp * job->dp, is_eager && job->pp > 2);
 }
 
 int32_t place_color(const struct place *place, enum group group)

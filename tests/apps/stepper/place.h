@@ -13,6 +13,11 @@ enum group {
 	GROUP_TENSOR,
 	GROUP_EXPERT, /* the members of the dp group, with a communicator of their own */
 	GROUP_PIPE,
+	/* the same members, where messages overlap: a communicator has those of one direction
+	 * between every other pair of stages, so that each stage either sends or receives by it */
+	GROUP_PIPE_ODD, /* to the next stage, from odd ones */
+	GROUP_BACK,     /* to an even stage, from the next */
+	GROUP_BACK_ODD,
 	GROUPS
 };
 

@@ -15,7 +15,11 @@
  * tp and moe, as Megatron: the compute stream waits at once.
  *
  * pp, as Megatron's schedule 1F1B without interleaving, and batched sends and receives: a stage
- * waits for what it sends, too. */
+ * waits for what it sends, too.
+ *
+ * eager, as AlpaComm's eager 1F1B: a stage does as many forward passes ahead that a message has the
+ * time of a forward and a backward pass. Each neighbour and direction has a communicator and a
+ * stream of its own. A stage waits for what it receives alone, and receives one message ahead. */
 #include "stepper/plan.h"
 
 #include <errno.h>
@@ -293,6 +297,116 @@ static void micro_batches(struct builder *b)
 	}
 }
 
+/* --- the same, eager ------------------------------------------------------------------------- */
+
+/* What comes from one neighbour, one message ahead. */
+struct inbox {
+	enum stream stream;
+	int from; /* NOBODY: nothing comes */
+	uint64_t bytes;
+	uint32_t n_left; /* messages that are not asked for yet */
+	uint32_t got;    /* event: the next one is there */
+};
+
+static enum group group_of(enum stream stream)
+{
+	return (enum group)((int)GROUP_PIPE + (int)stream - (int)STREAM_PIPE);
+}
+
+/* The stream of messages over the border behind @stage, in one direction. */
+static enum stream stream_of(enum stream first, int stage)
+{
+	return (enum stream)((int)first + stage % 2);
+}
+
+/* Of what goes over the border behind @stage. */
+static uint64_t bytes_behind(const struct builder *b, int stage)
+{
+	return b->job->layers[(size_t)(stage + 1) * b->n_layers - 1].send_bytes;
+}
+
+static void transfer(struct builder *b, enum stream stream, uint64_t bytes, int send_to,
+		     int recv_from)
+{
+	add(b, &(struct step){
+		       .kind = STEP_PASS,
+		       .stream = stream,
+		       .group = group_of(stream),
+		       .bytes = bytes,
+		       .send_to = send_to,
+		       .recv_from = recv_from,
+	       });
+	b->plan.n_ops++;
+}
+
+/* Asks for the next message, once the computation so far is over. */
+static void ask(struct builder *b, struct inbox *in)
+{
+	if (in->from == NOBODY || in->n_left == 0)
+		return;
+	in->n_left--;
+	follow(b, in->stream, STREAM_COMPUTE);
+	transfer(b, in->stream, in->bytes, NOBODY, in->from);
+	in->got = record(b, in->stream);
+}
+
+static void take_message(struct builder *b, struct inbox *in)
+{
+	if (in->from == NOBODY)
+		return;
+	wait_for(b, STREAM_COMPUTE, in->got);
+	ask(b, in);
+}
+
+/* @ret_sent: event */
+static void send(struct builder *b, enum stream first, int border, int to, uint32_t *ret_sent)
+{
+	enum stream stream = stream_of(first, border);
+
+	follow(b, stream, STREAM_COMPUTE);
+	transfer(b, stream, bytes_behind(b, border), to, NOBODY);
+	*ret_sent = record(b, stream);
+}
+
+static void eager(struct builder *b)
+{
+	int stage = (int)b->place->stage, last = (int)b->job->pp - 1;
+	uint32_t micro = b->job->micro, ahead = 2 * (uint32_t)(last - stage) + 1;
+	uint32_t warm = ahead < micro ? ahead : micro, sent = NO_EVENT, sent_back = NO_EVENT;
+	struct inbox next = {stream_of(STREAM_PIPE, stage + 1), NOBODY, 0, micro, NO_EVENT};
+	struct inbox back = {stream_of(STREAM_BACK, stage), NOBODY, 0, micro, NO_EVENT};
+
+	if (stage > 0) { /* the border before: of the other parity than the one behind */
+		next.from = stage - 1;
+		next.bytes = bytes_behind(b, stage - 1);
+	}
+	if (stage < last) {
+		back.from = stage + 1;
+		back.bytes = bytes_behind(b, stage);
+	}
+	ask(b, &next);
+	ask(b, &back);
+	for (uint32_t f = 0, done = 0; done < micro;) {
+		if (f < warm + done && f < micro) {
+			take_message(b, &next);
+			forward(b);
+			f++;
+			if (stage < last)
+				send(b, STREAM_PIPE, stage, stage + 1, &sent);
+			continue;
+		}
+		take_message(b, &back);
+		done++;
+		backward(b, done == micro ? GRADIENTS_SENT : GRADIENTS_KEPT);
+		if (stage > 0)
+			send(b, STREAM_BACK, stage - 1, stage - 1, &sent_back);
+	}
+	if (sent != NO_EVENT)
+		wait_for(b, STREAM_COMPUTE, sent);
+	if (sent_back != NO_EVENT)
+		wait_for(b, STREAM_COMPUTE, sent_back);
+}
+
 /* --- an iteration ---------------------------------------------------------------------------- */
 
 int plan_make(const struct job *job, const struct place *place, struct plan *ret)
@@ -300,7 +414,10 @@ int plan_make(const struct job *job, const struct place *place, struct plan *ret
 	struct builder b = {.job = job, .place = place, .n_layers = job->n_layers / job->pp};
 
 	b.first = place->stage * b.n_layers;
-	micro_batches(&b);
+	if (job->schedule == JOB_EAGER)
+		eager(&b);
+	else
+		micro_batches(&b);
 	join(&b, STREAM_DATA);
 	join(&b, place->groups[GROUP_REPLICA].is_used ? STREAM_REPLICA : STREAM_SCATTER);
 	if (job->update_ns > 0)

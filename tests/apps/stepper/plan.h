@@ -28,7 +28,10 @@ enum stream {
 	STREAM_REPLICA, /* hsdp's all-reduces */
 	STREAM_TENSOR,
 	STREAM_EXPERT,
-	STREAM_PIPE,
+	STREAM_PIPE, /* this and those behind it: of GROUP_PIPE and those behind that */
+	STREAM_PIPE_ODD,
+	STREAM_BACK,
+	STREAM_BACK_ODD,
 	STREAMS
 };
 

@@ -353,8 +353,8 @@ static void make_events(struct run *run)
 	}
 }
 
-/* The world first. A group that is the world has its communicator, as PyTorch's default group;
- * the experts' group has one of its own even then. */
+/* The world first. A group that is the world has its communicator, as PyTorch's default group; the
+ * experts' group, and those of a pipeline but the first, have one of their own even then. */
 static void make_comms(struct run *run, const char *id_file)
 {
 	uint32_t rank = run->pace->rank, world = run->pace->world;
@@ -367,7 +367,7 @@ static void make_comms(struct run *run, const char *id_file)
 	for (int g = 0; g < GROUPS; g++) {
 		if (!run->place->groups[g].is_used)
 			continue;
-		if (run->place->groups[g].n == world && g != GROUP_EXPERT)
+		if (run->place->groups[g].n == world && g != GROUP_EXPERT && g <= GROUP_PIPE)
 			run->comms[g] = run->world;
 		else
 			NCCL(ncclCommSplit(run->world, place_color(run->place, g),

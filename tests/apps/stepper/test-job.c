@@ -67,7 +67,7 @@ static void a_wrong_line_is_named_with_its_statement_and_a_way_out(void **state)
 		{"lyer x8", "j:1: unknown statement 'lyer'; did you mean 'layer'?"},
 		{"nothing",
 		 "j:1: unknown statement 'nothing'; there are: parallel style bucket group shard "
-		 "micro update layer"},
+		 "micro schedule update layer"},
 		{"\n\nlayer foward=2ms",
 		 "j:3: layer: unknown key 'foward'; did you mean 'forward'?"},
 		{"layer forward=2 backward=1ms",
@@ -89,6 +89,9 @@ static void a_wrong_line_is_named_with_its_statement_and_a_way_out(void **state)
 		{"micro", "j:1: micro: one value is wanted"},
 		{"update 1 ms", "j:1: update: one value is wanted"},
 		{"style ddq", "j:1: style: unknown style 'ddq'; did you mean 'ddp'?"},
+		{"parallel pp=2\nschedule egaer" LAYER LAYER,
+		 "j:2: schedule: unknown schedule 'egaer'; did you mean 'eager'?"},
+		{"schedule eager" LAYER, "j:1: schedule: one stage has none: write parallel pp=2"},
 		{"parallel", "j:1: parallel: parallel needs sizes, such as parallel tp=2 dp=4"},
 		{"parallel ep=2", "j:1: parallel: unknown key 'ep'; did you mean 'tp'?"},
 		{"micro 3", "j: it has no layer"},

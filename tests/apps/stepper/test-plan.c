@@ -11,10 +11,11 @@
 #include "stepper/plan.h"
 
 /* F0 B0 U: compute; stream letters: C compute, D data, G gather, S scatter, R replica, T tensor,
- * E expert, P pipe; D+3: event 3 is recorded on D; C-3: C waits for it; D:allreduce(16). */
+ * E expert, P pipe, and of eager ones O, B, b; D+3: event 3 is recorded on D; C-3: C waits for it;
+ * D:allreduce(16). */
 static void print_step(const struct step *s, char *to, size_t size)
 {
-	static const char letters[] = "CDGSRTEP";
+	static const char letters[] = "CDGSRTEPOBb";
 	static const char *const ops[] = {
 		[STEP_ALL_REDUCE] = "allreduce",
 		[STEP_ALL_GATHER] = "allgather",
@@ -41,7 +42,7 @@ static void print_step(const struct step *s, char *to, size_t size)
 		snprintf(to, size, " %c-%u", stream, s->event);
 		break;
 	case STEP_PASS:
-		snprintf(to, size, " P:");
+		snprintf(to, size, " %c:", stream);
 		if (s->send_to != NOBODY)
 			snprintf(to + strlen(to), size - 3, "to%d", s->send_to);
 		if (s->recv_from != NOBODY)
@@ -171,41 +172,105 @@ static void a_pipeline_is_1f1b(void **state)
 	      NO_EVENTS, "F0 P:to1 P:from1 B0 D:allreduce(8)");
 }
 
+static void an_eager_pipeline_is_ahead(void **state)
+{
+	static const char text[] = "parallel pp=3\nmicro 4\nschedule eager\nlayer x3 forward=1us "
+				   "backward=2ms params=8B send=16B\n";
+
+	(void)state;
+	/* receives stand one before the pass that needs them */
+	check(text, 3, 0, NO_EVENTS,
+	      "B:from1 F0 P:to1 F0 P:to1 F0 P:to1 F0 P:to1 B:from1 B0 B:from1 B0 B:from1 B0 B0");
+	check(text, 3, 1, NO_EVENTS,
+	      "P:from0 b:from2 P:from0 F1 O:to2 P:from0 F1 O:to2 P:from0 F1 O:to2 b:from2 B1 B:to0 "
+	      "F1 O:to2 b:from2 B1 B:to0 b:from2 B1 B:to0 B1 B:to0");
+	check(text, 3, 2, NO_EVENTS,
+	      "O:from1 O:from1 F2 B2 b:to1 O:from1 F2 B2 b:to1 O:from1 F2 B2 b:to1 F2 B2 b:to1");
+	/* a pass waits for its message, and its own goes on a stream of its own */
+	check("parallel pp=2\nmicro 1\nschedule eager\nlayer x2 forward=1us backward=2ms send=16B",
+	      2, 1, ALL, "C+0 P-0 P:from0 P+1 C-1 F1 B1 C+2 B-2 B:to0 B+3 C-3");
+}
+
 struct stage {
 	struct plan plan;
-	size_t at; /* of the pass that its stream stands at */
+	size_t at[STREAMS];  /* of the step that each stream stands at */
+	bool is_there[4096]; /* events */
 };
 
-/* The pass that @stage stands at; NULL: it has come to the end. */
-static struct step *current(struct stage *stage)
+/* The step that @stream of @stage stands at; NULL: it has come to the end. */
+static struct step *current(struct stage *stage, enum stream stream)
 {
-	while (stage->at < stage->plan.n && stage->plan.steps[stage->at].kind != STEP_PASS)
-		stage->at++;
-	return stage->at < stage->plan.n ? &stage->plan.steps[stage->at] : NULL;
+	size_t *at = &stage->at[stream];
+
+	while (*at < stage->plan.n && stage->plan.steps[*at].stream != stream)
+		++*at;
+	return *at < stage->plan.n ? &stage->plan.steps[*at] : NULL;
 }
 
 /* A send is over when its receiver stands at a pass that receives from the sender; a pass is over
- * when its send and its receive are. Return: whether anybody got on. */
+ * when its send and its receive are. Return: whether @stream of stage @i got on. */
+static bool step_on(struct stage *stages, int i, enum stream stream)
+{
+	struct step *s = current(&stages[i], stream), *to;
+	bool is_sent = false;
+
+	if (!s)
+		return false;
+	if (s->kind == STEP_WAIT && !stages[i].is_there[s->event])
+		return false;
+	if (s->kind == STEP_RECORD)
+		stages[i].is_there[s->event] = true;
+	if (s->kind == STEP_PASS && s->send_to != NOBODY) {
+		to = current(&stages[s->send_to], stream);
+		if (!to || to->kind != STEP_PASS || to->recv_from != i || to->group != s->group)
+			return false;
+		s->send_to = to->recv_from = NOBODY;
+		is_sent = true;
+	}
+	if (s->kind == STEP_PASS && s->recv_from != NOBODY)
+		return is_sent;
+	stages[i].at[stream]++;
+	return true;
+}
+
 static bool get_on(struct stage *stages, int n)
 {
 	bool has_moved = false;
 
-	for (int i = 0; i < n; i++) {
-		struct step *s = current(&stages[i]), *to;
-
-		if (s && s->send_to != NOBODY) {
-			to = current(&stages[s->send_to]);
-			if (to && to->recv_from == i) {
-				s->send_to = to->recv_from = NOBODY;
+	for (int i = 0; i < n; i++)
+		for (int stream = 0; stream < STREAMS; stream++)
+			while (step_on(stages, i, stream))
 				has_moved = true;
-			}
-		}
-		if (s && s->send_to == NOBODY && s->recv_from == NOBODY) {
-			stages[i].at++;
-			has_moved = true;
-		}
-	}
 	return has_moved;
+}
+
+/* Also where no message goes before its receiver is there. */
+static void play_pipeline(int pp, int micro, const char *schedule)
+{
+	CLEANUP(job_deinit) struct job job = {0};
+	static struct stage stages[6];
+	struct err err = {""};
+	char text[128];
+
+	memset(stages, 0, sizeof(stages));
+	snprintf(text, sizeof(text),
+		 "parallel pp=%d\nmicro %d\n%slayer x%d forward=1us backward=1us send=1B", pp,
+		 micro, schedule, pp);
+	assert_int_equal(job_parse("j", text, &job, &err), 0);
+	assert_int_equal(job_fit(&job, (unsigned)pp, &err), 0);
+	for (int i = 0; i < pp; i++) {
+		struct place place;
+
+		place_find(&job, (unsigned)i, &place);
+		assert_int_equal(plan_make(&job, &place, &stages[i].plan), 0);
+	}
+	while (get_on(stages, pp))
+		;
+	for (int i = 0; i < pp; i++) {
+		for (int stream = 0; stream < STREAMS; stream++)
+			assert_null(current(&stages[i], stream));
+		plan_deinit(&stages[i].plan);
+	}
 }
 
 static void no_pipeline_waits_for_ever(void **state)
@@ -213,29 +278,9 @@ static void no_pipeline_waits_for_ever(void **state)
 	(void)state;
 	for (int pp = 1; pp <= 6; pp++) {
 		for (int micro = 1; micro <= 8; micro++) {
-			CLEANUP(job_deinit) struct job job = {0};
-			struct stage stages[6] = {0};
-			struct err err = {""};
-			char text[128];
-
-			snprintf(
-				text, sizeof(text),
-				"parallel pp=%d\nmicro %d\nlayer x%d forward=1us backward=1us send=1B",
-				pp, micro, pp);
-			assert_int_equal(job_parse("j", text, &job, &err), 0);
-			assert_int_equal(job_fit(&job, (unsigned)pp, &err), 0);
-			for (int i = 0; i < pp; i++) {
-				struct place place;
-
-				place_find(&job, (unsigned)i, &place);
-				assert_int_equal(plan_make(&job, &place, &stages[i].plan), 0);
-			}
-			while (get_on(stages, pp))
-				;
-			for (int i = 0; i < pp; i++) {
-				assert_null(current(&stages[i]));
-				plan_deinit(&stages[i].plan);
-			}
+			play_pipeline(pp, micro, "");
+			if (pp > 1)
+				play_pipeline(pp, micro, "schedule eager\n");
 		}
 	}
 }
@@ -249,7 +294,7 @@ static void ranks_agree_on_their_groups(void **state)
 
 	(void)state;
 	assert_int_equal(job_parse("j",
-				   "parallel tp=2 pp=3\nstyle hsdp\nshard 2\n"
+				   "parallel tp=2 pp=3\nschedule eager\nstyle hsdp\nshard 2\n"
 				   "layer x3 forward=1ms backward=1ms tp=1B moe=1B send=1B",
 				   &job, &err),
 			 0);
@@ -289,6 +334,7 @@ int main(void)
 		cmocka_unit_test(hsdp_reduces_the_shard_across_the_groups),
 		cmocka_unit_test(tensor_and_expert_ops_are_waited_for_at_once),
 		cmocka_unit_test(a_pipeline_is_1f1b),
+		cmocka_unit_test(an_eager_pipeline_is_ahead),
 		cmocka_unit_test(no_pipeline_waits_for_ever),
 		cmocka_unit_test(ranks_agree_on_their_groups),
 	};

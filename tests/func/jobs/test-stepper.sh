@@ -28,11 +28,12 @@ fsdp 24 97
 hsdp 32 97
 tp-dp 15 55
 pipeline 11 193
+eager 10 97
 moe 10 37
 uneven 4 73
 accumulate 4 98
 T
-is "$(ls "$jobs" | wc -l)" 8 "all jobs were run"
+is "$(ls "$jobs" | wc -l)" 9 "all jobs were run"
 
 sed -n '/^    # llm.job/,/^$/s/^    //p' "$jobs/../README.md" >llm.job
 exits 0 "the README's job" timeout 100 "$NBOX" run --nodes 64 --gpus-per-node 8 --real 0 --data none --model ring --out llm -- \
@@ -45,7 +46,7 @@ exits 0 "jitter" timeout 100 "$NBOX" run --plain --quiet --procs 4 -- "$stepper"
 checked jitter.json 8 6.2 1
 
 # captured: the lag of a slow virtual rank goes into each replay, and on to the next as it is
-for job in fsdp pipeline; do
+for job in fsdp pipeline eager; do
 	exits 0 "$job, captured, on four ranks" timeout 100 "$NBOX" run --plain --quiet --procs 4 -- "$stepper" "$jobs/$job.job" --iterations 2 --graph
 done
 exits 0 "captured, beside a slow rank" timeout 100 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --real 0 --model ring:bw=1GB/s \
