@@ -332,7 +332,9 @@ static double next_bend(struct overlap *o, double t, uint32_t n)
 		for (uint32_t k = 0; k < o->n; k++) {
 			const struct member *w = &o->members[k];
 
-			if (w->is_replayed && !w->warp.n && w->op.after == m->number)
+			/* what is done but for rounding needs no bend: it waits for its start */
+			if (w->is_replayed && !w->warp.n && w->op.after == m->number &&
+			    w->after_done - m->done > rounding_ns(t))
 				next = fmin(next,
 					    time_of(w->after_done - m->done, t, o->speeds[i]));
 		}

@@ -631,6 +631,36 @@ static void a_long_queue_is_remembered(void **state)
 	usage_unref(u);
 }
 
+/* Who begins when half of the op before is done, and starts then, is not waited for before it
+ * starts, however doubles round what is done by then. */
+static void who_starts_where_it_has_waited_for_is_reached(void **state)
+{
+	const struct overlap_sink sink = {ignored_move, ignored, NULL};
+	struct rng r;
+	const struct warp *w;
+
+	(void)state;
+	rng_seed(&r, 7, 0);
+	for (int i = 0; i < 3000; i++) {
+		struct overlap_op first = {.solo_ns = 1000 + (double)below(&r, 1000000) / 7,
+					   .start = (double)below(&r, 1000000) / 3};
+		struct overlap_op next = first, other = first;
+		struct overlap *o;
+		uint64_t number;
+
+		first.begin = first.start;
+		assert_int_equal(overlap_new(&sink, &o), 0);
+		assert_int_equal(overlap_add(o, &first, &next.after, &w), 0);
+		next.start = next.begin = first.begin + first.solo_ns / 2;
+		assert_int_equal(overlap_add(o, &next, &number, &w), 0);
+		other.start = other.begin = first.begin + (double)below(&r, 1000) / 11;
+		other.solo_ns = (double)(1 + below(&r, 1000)) / 13;
+		assert_int_equal(overlap_add(o, &other, &number, &w), 0);
+		assert_true(overlap_end(o, number) < INFINITY);
+		overlap_free(o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -641,6 +671,7 @@ int main(void)
 		cmocka_unit_test(who_shares_nothing_does_not_move),
 		cmocka_unit_test(who_has_waited_does_not_begin_earlier),
 		cmocka_unit_test(a_long_queue_is_remembered),
+		cmocka_unit_test(who_starts_where_it_has_waited_for_is_reached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
