@@ -50,6 +50,8 @@ static const struct {
 	 "tables of embeddings on GPUs: which sharder, what an iteration takes"},
 	{NULL, "rf", cmd_rf,
 	 "how often rows of embeddings are looked up again, by batch and table"},
+	{NULL, "reshard", cmd_reshard,
+	 "how a tensor gets from one mesh of devices to another: a plan, its bound, a check"},
 
 	{"models", "models", cmd_models,
 	 "list the delay models and what-ifs with their parameters"},

@@ -1,0 +1,167 @@
+/* nbox reshard: how a tensor gets from one mesh of devices to another. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/options.h"
+#include "base/suggest.h"
+#include "nbox/commands.h"
+#include "nbox/reshard/print.h"
+#include "nbox/reshard/table2.h"
+
+enum verb { PLAN, VERBS };
+static const char *const verbs[] = {"plan"};
+
+struct request {
+	enum verb verb; /* VERBS: none yet */
+	struct question question;
+	const char *json, *trace;
+	bool is_table2;
+};
+
+static int usage(void)
+{
+	fputs("usage: nbox reshard plan --tensor AxBxC --src LAYOUT@HxD --dst LAYOUT@HxD --nic RATE [OPTION...]\n"
+	      "       nbox reshard --suite table2\n\n"
+	      "A tensor goes from the devices of one pipeline stage to those of the next, where it lies otherwise. plan: its\n"
+	      "unit tasks, who sends each and when, and how near that is to the bound.\n"
+	      "A layout has a symbol for each dimension of the tensor: R all of it,\n"
+	      "S0 cut along the hosts, S1 along the devices of a host, S01 along both; then hosts x devices of a host.\n\n",
+	      stdout);
+	option_help(COMMAND_RESHARD, 23, stdout);
+	fputs("\n  nbox reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --nic 10Gbps\n",
+	      stdout);
+	return 0;
+}
+
+static int take_verb(struct request *q, const char *word, struct err *err)
+{
+	const char *near = suggest(word, verbs, VERBS);
+
+	if (q->verb != VERBS)
+		return err_set(err, EINVAL, "'%s' is one word too many; see nbox reshard --help",
+			       word);
+	for (int i = 0; i < VERBS; i++)
+		if (strcmp(word, verbs[i]) == 0)
+			q->verb = (enum verb)i;
+	return q->verb != VERBS ? 0
+				: err_set(err, EINVAL, "'%s' is not plan%s%s%s", word,
+					  near ? "; did you mean '" : "", near ? near : "",
+					  near ? "'?" : "");
+}
+
+static int take_option(struct request *q, const struct option_word *w, struct err *err)
+{
+	switch ((unsigned int)w->id) {
+	case FLAG_RESHARD_JSON:
+		q->json = w->value;
+		return 0;
+	case FLAG_RESHARD_TRACE:
+		q->trace = w->value;
+		return 0;
+	case FLAG_RESHARD_SUITE:
+		q->is_table2 = strcmp(w->value, "table2") == 0;
+		return q->is_table2 ? 0
+				    : err_set(err, EINVAL, "--suite '%s': there is only table2",
+					      w->value);
+	default:
+		return question_take(&q->question, w, err);
+	}
+}
+
+static int write_json(const struct answer *a, const char *path, struct err *err)
+{
+	FILE *to;
+	int r = file_create(path, &to, err), written;
+
+	if (r < 0)
+		return r;
+	written = answer_json(a, to);
+	r = file_finish(to, path, err);
+	return r < 0 ? r : written;
+}
+
+static int write_trace(const struct answer *a, const char *path, struct err *err)
+{
+	FILE *to;
+	int r = file_create(path, &to, err);
+
+	if (r < 0)
+		return r;
+	answer_trace(a, to);
+	return file_finish(to, path, err);
+}
+
+static bool is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
+static int suite(const struct request *q, struct err *err)
+{
+	FILE *to = stdout;
+	int r = q->json ? file_create(q->json, &to, err) : 0, closed = 0;
+
+	if (r < 0)
+		return r;
+	r = q->json ? table2_json(q->question.seed, to) : table2_print(q->question.seed, to);
+	if (q->json)
+		closed = file_finish(to, q->json, err);
+	return r < 0 ? r : closed;
+}
+
+static int tell(const struct request *q, const struct answer *a, struct err *err)
+{
+	int r = 0;
+
+	if (!is_stdout(q->json) && !is_stdout(q->trace))
+		answer_print(a, stdout);
+	if (q->json)
+		r = write_json(a, q->json, err);
+	if (r == 0 && q->trace)
+		r = write_trace(a, q->trace, err);
+	return r;
+}
+
+static int take_words(struct request *q, int argc, char **argv, struct err *err)
+{
+	struct option_word w;
+	int r = 0;
+
+	for (int i = 1; r == 0 && i < argc;) {
+		r = option_take(COMMAND_RESHARD, argc, argv, &i, &w, err);
+		if (r == OPTION_NONE)
+			r = take_verb(q, argv[i++], err);
+		else if (r == 0)
+			r = take_option(q, &w, err);
+	}
+	if (r == 0 && q->verb == VERBS && !q->is_table2)
+		r = err_set(err, EINVAL, "what? nbox reshard plan, or --suite table2; see --help");
+	return r;
+}
+
+int cmd_reshard(int argc, char **argv)
+{
+	CLEANUP(answer_deinit) struct answer a = {0};
+	struct request q = {.verb = VERBS};
+	struct err err = {""};
+	int r, code = 1;
+
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return usage();
+	question_init(&q.question);
+	r = take_words(&q, argc, argv, &err);
+	if (r == 0 && !q.is_table2)
+		r = question_answer(&q.question, &a, &err);
+	if (r < 0)
+		code = 2;
+	else
+		r = q.is_table2 ? suite(&q, &err) : tell(&q, &a, &err);
+	if (r == 0)
+		return 0;
+	fprintf(stderr, "nbox reshard: %s\n", err.text[0] ? err.text : strerror(-r));
+	return code;
+}
