@@ -78,12 +78,12 @@ static void compute(struct player *y, uint32_t rank, uint32_t op, uint32_t k)
 	f->compute_by = k;
 }
 
-/* The host has launched the last kernel of @op. */
+/* The host has done with @op. */
 static void finish(struct player *y, uint32_t rank, const struct predict_op *op)
 {
 	struct predict_front *f = &y->p->ranks[rank];
 
-	f->host += op->host->last;
+	f->host += op->n ? op->host->last : 0;
 	if (op->is_sync && f->compute > f->host) {
 		f->host = f->compute;
 		f->host_by = f->compute_by;
@@ -174,8 +174,6 @@ static void go_on(struct player *y, uint32_t rank)
 
 		await(y, rank, op);
 		f->host += op->host->before + (op->n ? op->host->first : op->host->next);
-		if (!op->n)
-			continue;
 		for (uint32_t k = op->first; k < op->first + op->n - is_join; k++) {
 			compute(y, rank, w->next, k);
 			f->host += op->host->launch;

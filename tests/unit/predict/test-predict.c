@@ -148,7 +148,7 @@ static void add_rank(struct graph *g, const struct made *m, uint32_t rank)
 			edge(g, host, next, 0);
 			host = next;
 		}
-		if (op->n && op->is_sync) {
+		if (op->is_sync) {
 			next = node(g, 0);
 			edge(g, host, next, 0);
 			edge(g, compute, next, 0);

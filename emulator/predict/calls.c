@@ -1,0 +1,122 @@
+#include "predict/calls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+struct launched {
+	uint32_t owner, by, op;
+};
+
+static bool is_on_host(const struct trace_op *op)
+{
+	return op->kind == TRACE_HOST || op->kind == TRACE_CALL || op->kind == TRACE_SYNC;
+}
+
+/* "aten::mm" is one; "ProfilerStep#3" and "DistributedDataParallel.forward" are ranges. */
+static bool is_operator(const struct trace *t, const struct trace_op *op)
+{
+	return strstr(trace_name(t, op->name), "::") != NULL;
+}
+
+/* The op that @op is a part of; itself; TRACE_NONE: it is a range. @owners: of those before it. */
+static uint32_t owner_of(const struct trace *t, const struct trace_rank *r, const uint32_t *owners,
+			 uint32_t op)
+{
+	const struct trace_op *o = &t->ops[op];
+	uint32_t over = is_on_host(o) ? o->parent : o->launched_by;
+	uint32_t owner = over == TRACE_NONE ? TRACE_NONE : owners[over - r->first];
+
+	if (owner != TRACE_NONE)
+		return owner;
+	return o->kind == TRACE_HOST && !is_operator(t, o) ? TRACE_NONE : op;
+}
+
+static int by_launch(const void *a, const void *b)
+{
+	const struct launched *x = a, *y = b;
+
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	if (x->by != y->by)
+		return x->by < y->by ? -1 : 1;
+	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+void calls_deinit(struct calls *c)
+{
+	free(c->list);
+	free(c->kernels);
+}
+
+static void fill(const struct trace *t, const struct trace_rank *r, uint32_t step,
+		 const uint32_t *owners, const struct launched *launched, uint32_t n_launched,
+		 struct calls *c)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = r->first; i < r->first + r->n; i++) {
+		const struct trace_op *op = &t->ops[i];
+		uint32_t owner = owners[i - r->first];
+
+		if (owner != TRACE_NONE && owner != i && op->kind == TRACE_SYNC && c->n &&
+		    c->list[c->n - 1].op == owner)
+			c->list[c->n - 1].is_sync = true;
+		if (owner != i)
+			continue;
+		while (at < n_launched && launched[at].owner < i)
+			at++;
+		if (step != TRACE_NONE && op->step != step)
+			continue;
+		c->list[c->n] = (struct call){.op = i,
+					      .first = c->n_kernels,
+					      .is_of_host = is_on_host(op),
+					      .is_sync = op->kind == TRACE_SYNC};
+		for (; at < n_launched && launched[at].owner == i; at++)
+			c->kernels[c->n_kernels++] = launched[at].op;
+		c->list[c->n].n = c->n_kernels - c->list[c->n].first;
+		c->n++;
+	}
+}
+
+int calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret)
+{
+	const struct trace_rank *r = &t->ranks[rank];
+	CLEANUP(freep) uint32_t *owners = malloc((r->n + 1) * sizeof(*owners));
+	CLEANUP(freep) struct launched *launched = malloc((r->n + 1) * sizeof(*launched));
+	struct calls c = {.list = malloc((r->n + 1) * sizeof(*c.list)),
+			  .kernels = malloc((r->n + 1) * sizeof(*c.kernels))};
+	uint32_t n = 0;
+
+	if (!owners || !launched || !c.list || !c.kernels) {
+		calls_deinit(&c);
+		return -ENOMEM;
+	}
+	for (uint32_t i = r->first; i < r->first + r->n; i++) {
+		const struct trace_op *op = &t->ops[i];
+		uint32_t by = op->launched_by;
+
+		/* Where clocks disagree a kernel may stand before its launch. */
+		if (!is_on_host(op) && by != TRACE_NONE && by > i)
+			owners[i - r->first] = TRACE_NONE;
+		else
+			owners[i - r->first] = owner_of(t, r, owners, i);
+	}
+	for (uint32_t i = r->first; i < r->first + r->n; i++) {
+		const struct trace_op *op = &t->ops[i];
+
+		if (is_on_host(op))
+			continue;
+		if (owners[i - r->first] == TRACE_NONE)
+			owners[i - r->first] = owner_of(t, r, owners, i);
+		launched[n++] =
+			(struct launched){owners[i - r->first],
+					  op->launched_by == TRACE_NONE ? i : op->launched_by, i};
+	}
+	qsort(launched, n, sizeof(*launched), by_launch);
+	fill(t, r, step, owners, launched, n, &c);
+	*ret = c;
+	return 0;
+}

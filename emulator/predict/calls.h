@@ -1,0 +1,26 @@
+/* The ops of a rank's host in a trace, each with what it launched. Of the operators of a framework
+ * that contain each other the outermost one counts; ranges that a user or the profiler named are no
+ * operators. A call outside of all operators is an op, too, and so is what the GPU did where the
+ * trace does not say who launched it. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "trace/trace.h"
+
+struct call {
+	uint32_t op;       /* of the host, or of the GPU; number in the trace */
+	uint32_t first, n; /* what it launched: in kernels */
+	bool is_of_host;
+	bool is_sync; /* it waits for the GPU */
+};
+
+struct calls {
+	struct call *list; /* owned; by start */
+	uint32_t *kernels; /* owned; ops of the trace, in the order of their launches */
+	uint32_t n, n_kernels;
+};
+
+/* Those of the rank number @rank in iteration @step; TRACE_NONE: all. Return: 0; -ENOMEM. */
+int calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret);
+void calls_deinit(struct calls *c);
