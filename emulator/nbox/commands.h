@@ -23,6 +23,7 @@ int cmd_doctor(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_reshard(int argc, char **argv);
+int cmd_pipe(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_shard(int argc, char **argv);
 int cmd_rf(int argc, char **argv);

@@ -52,6 +52,8 @@ static const struct {
 	 "how often rows of embeddings are looked up again, by batch and table"},
 	{NULL, "reshard", cmd_reshard,
 	 "how a tensor gets from one mesh of devices to another: a plan, its bound, a check"},
+	{NULL, "pipe", cmd_pipe,
+	 "a pipeline by GPipe, 1F1B and eager 1F1B: bubbles, hidden messages, memory"},
 
 	{"models", "models", cmd_models,
 	 "list the delay models and what-ifs with their parameters"},
