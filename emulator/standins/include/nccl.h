@@ -202,6 +202,21 @@ NCCL_API_(ncclResult_t, ncclCommWindowRegister, ncclComm_t comm, void *buff, siz
 	  ncclWindow_t *win, int winFlags);
 NCCL_API_(ncclResult_t, ncclCommWindowDeregister, ncclComm_t comm, ncclWindow_t win);
 
+/* --- one-sided (NCCL 2.29): enqueued on @stream ------------------------------ */
+/* @sigIdx, @ctx and @flags are 0 yet. */
+NCCL_API_(ncclResult_t, ncclPutSignal, const void *localbuff, size_t count, ncclDataType_t datatype,
+	  int peer, ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx,
+	  unsigned int flags, ncclComm_t comm, cudaStream_t stream);
+NCCL_API_(ncclResult_t, ncclSignal, int peer, int sigIdx, int ctx, unsigned int flags,
+	  ncclComm_t comm, cudaStream_t stream);
+typedef struct {
+	int opCnt; /* signals to wait for */
+	int peer;  /* that sends them */
+	int sigIdx, ctx;
+} ncclWaitSignalDesc_t;
+NCCL_API_(ncclResult_t, ncclWaitSignal, int nDesc, ncclWaitSignalDesc_t *signalDescs,
+	  ncclComm_t comm, cudaStream_t stream);
+
 /* --- operators ------------------------------------------------------------- */
 /* Sum of scalar * input; only for @datatype and @comm. */
 NCCL_API_(ncclResult_t, ncclRedOpCreatePreMulSum, ncclRedOp_t *op, void *scalar,

@@ -1,5 +1,5 @@
-/* NCCL's functions that host NCCL does not have: the device API and one-sided transfers, which
- * need a GPU's memory and kernels, and the newest functions about communicators. Programs such as
+/* NCCL's functions that host NCCL does not have: the device API, which needs
+ * a GPU's memory and kernels, and the newest functions about communicators. Programs such as
  * PyTorch ask the dynamic linker for them before they use any. A call of one returns an error
  * that says so.
  *
@@ -27,7 +27,4 @@ ABSENT(ncclCommResume)
 ABSENT(ncclCommSuspend)
 ABSENT(ncclGetLsaMultimemDevicePointer)
 ABSENT(ncclGetPeerDevicePointer)
-ABSENT(ncclPutSignal)
-ABSENT(ncclSignal)
-ABSENT(ncclWaitSignal)
 ABSENT(ncclWinGetUserPtr)

@@ -197,15 +197,11 @@ API(ncclResult_t, ncclCommUserRank, (const ncclComm_t comm, int *rank))
 }
 
 /* A registration saves a real NCCL work. Here only the handle exists. */
-struct registration {
-	const struct ncclComm *comm;
-};
-
-static ncclResult_t enroll(const struct ncclComm *comm, const void *buff, size_t size, void **ret,
+static ncclResult_t enroll(const struct ncclComm *comm, void *buff, size_t size, void **ret,
 			   const char *what)
 {
 	ncclResult_t r = comm_known(comm, what);
-	struct registration *reg;
+	struct window *reg;
 
 	if (r)
 		return r;
@@ -215,21 +211,21 @@ static ncclResult_t enroll(const struct ncclComm *comm, const void *buff, size_t
 	reg = malloc(sizeof(*reg));
 	if (!reg)
 		return fail(ncclSystemError, "out of memory");
-	reg->comm = comm;
+	*reg = (struct window){.comm = comm, .base = buff, .size = size};
 	*ret = reg;
 	return ncclSuccess;
 }
 
 static ncclResult_t leave(const struct ncclComm *comm, void *handle, const char *what)
 {
-	struct registration *reg = handle;
+	const struct window *reg = handle;
 	ncclResult_t r = comm_known(comm, what);
 
 	if (r || !reg)
 		return r;
 	if (reg->comm != comm)
 		return fail(ncclInvalidArgument, "%s: a handle of another communicator", what);
-	free(reg);
+	free(handle);
 	return ncclSuccess;
 }
 
@@ -253,13 +249,83 @@ API(ncclResult_t, ncclCommWindowRegister,
 		return fail(ncclInvalidArgument, "ncclCommWindowRegister: flags %#x", winFlags);
 	r = enroll(comm, buff, size, win ? &handle : NULL, "ncclCommWindowRegister");
 	if (!r)
+		window_add(comm, handle);
+	if (!r)
 		*win = handle;
 	return r;
 }
 
 API(ncclResult_t, ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win))
 {
-	return leave(comm, win, "ncclCommWindowDeregister");
+	ncclResult_t r = comm_known(comm, "ncclCommWindowDeregister");
+
+	if (!r && win)
+		window_remove(comm, (struct window *)win);
+	return r ? r : leave(comm, win, "ncclCommWindowDeregister");
+}
+
+/* --- one-sided calls ------------------------------------------------------------------------- */
+
+static ncclResult_t refuse_rma(const char *what, int signal, int context, unsigned int flags)
+{
+	ncclResult_t r =
+		fail(ncclInvalidArgument, "%s: signal %d, context %d, flags %#x: all are 0 yet",
+		     what, signal, context, flags);
+
+	group_note(r);
+	return r;
+}
+
+#define RMA_CALL(n, type, peer_, what_, ...)          \
+	group_call(&(struct call){.kind = COLL_KINDS, \
+				  .count = n,         \
+				  .dtype = type,      \
+				  .root = peer_,      \
+				  .comm = comm,       \
+				  .stream = stream,   \
+				  .name = what_,      \
+				  .rma = {__VA_ARGS__}})
+
+API(ncclResult_t, ncclPutSignal,
+    (const void *localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin,
+     size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm,
+     cudaStream_t stream))
+{
+	const struct window *w = (const struct window *)peerWin;
+
+	if (sigIdx || ctx || flags)
+		return refuse_rma("ncclPutSignal", sigIdx, ctx, flags);
+	if (!w || !localbuff || w->comm != comm)
+		return NOTE(fail(
+			ncclInvalidArgument,
+			"ncclPutSignal: a buffer and a window of this communicator are needed"));
+	return RMA_CALL(count, datatype, peer, "ncclPutSignal", RMA_PUT, localbuff,
+			count * coll_dtype_bytes((uint32_t)datatype), w->number, peerWinOffset);
+}
+
+API(ncclResult_t, ncclSignal,
+    (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
+{
+	if (sigIdx || ctx || flags)
+		return refuse_rma("ncclSignal", sigIdx, ctx, flags);
+	return RMA_CALL(0, ncclInt8, peer, "ncclSignal", RMA_SIGNAL);
+}
+
+API(ncclResult_t, ncclWaitSignal,
+    (int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream))
+{
+	ncclResult_t r = ncclSuccess;
+
+	if (nDesc <= 0 || !signalDescs)
+		return NOTE(fail(ncclInvalidArgument, "ncclWaitSignal: for nothing"));
+	for (int i = 0; i < nDesc; i++)
+		if (signalDescs[i].opCnt <= 0 || signalDescs[i].sigIdx || signalDescs[i].ctx)
+			return refuse_rma("ncclWaitSignal", signalDescs[i].sigIdx,
+					  signalDescs[i].ctx, 0);
+	for (int i = 0; i < nDesc && !r; i++)
+		r = RMA_CALL((size_t)signalDescs[i].opCnt, ncclInt8, signalDescs[i].peer,
+			     "ncclWaitSignal", RMA_WAIT);
+	return r;
 }
 
 /* --- operators and collectives --------------------------------------------------------------- */

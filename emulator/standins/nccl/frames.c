@@ -81,6 +81,10 @@ static int message_header(struct conn *k, const struct wire_hdr *h, void **ret_b
 		return -EPROTO;
 	if (c->is_failed || c->is_lost)
 		return -ECANCELED;
+	if (k->key == KEY_RMA) {
+		i = h->body_bytes ? window_place(c, h->seq, h->index, h->body_bytes, ret_body) : 0;
+		return i == LINK_HOLD ? hold(k) : i;
+	}
 	i = find_post(in, h);
 	if (i < 0) {
 		if (is_p2p)
@@ -201,6 +205,10 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 		return 0;
 	default:
 		break;
+	}
+	if (k->key == KEY_RMA) {
+		window_signal(k->comm, k->peer);
+		return 0;
 	}
 	if (k->filling) {
 		k->filling->is_whole = true;

@@ -84,7 +84,7 @@ ncclResult_t group_call(struct call *c)
 		group_note(r);
 		return r;
 	}
-	if (!c->count && c->kind != COLL_SENDRECV)
+	if (!c->count && c->kind != COLL_SENDRECV && !c->rma.what)
 		return ncclSuccess; /* nowhere anything to do */
 	if (c->kind == COLL_SENDRECV || group.depth)
 		return add_call(c);

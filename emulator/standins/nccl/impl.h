@@ -5,8 +5,8 @@
  *   proxy thread    loop.c  frames.c  run.c  conn.c      all links, all players of the process
  *   root thread     boot-root.c                          one for each ncclGetUniqueId
  *
- * Each file calls only those after it: api comm-make group, job op comm-end, loop, frames, run
- * gather, conn, peer, comm, port, proxy, boot boot-root, boot-io, settings, debug.
+ * Each file calls only those after it: api comm-make group, job op comm-end, rma, loop, frames, run
+ * gather, window, conn, peer, comm, port, proxy, boot boot-root, boot-io, settings, debug.
  *
  * The fields that only the proxy thread may touch are marked. Every other field of a communicator
  * is constant after its start, atomic, or under its lock. */
@@ -32,6 +32,7 @@
 #define COMM_CANARY UINT64_C(0x6e626f782d636f6d)
 #define KEY_RING 0xffffu  /* the control ring's connections */
 #define KEY_WATCH 0xfffeu /* carries nothing, but its end */
+#define KEY_RMA 0xfffdu   /* what is put, and signals */
 #define KEY_P2P 0x8000u   /* | link: connections of sends and receives */
 #define P2P_LINKS 4
 
@@ -50,6 +51,8 @@ struct peer {
 	uint32_t n_keys;
 	uint64_t n_p2p_sent, n_p2p_received; /* calls, for their numbers */
 
+	uint64_t n_signals, n_waited; /* under lock: came from it; of them, those waited for */
+
 	/* proxy's */
 	struct conn *out;
 	struct inbox *in;
@@ -64,6 +67,14 @@ struct redop {
 	bool on_device;
 	const void *scalar_at;
 	uint8_t scalar[8];
+};
+
+/* Memory that others may put into; what a handle of a registration points to. */
+struct window {
+	const struct ncclComm *comm;
+	struct window *next; /* under lock; only of windows */
+	void *base;
+	uint64_t size, number;
 };
 
 /* How often a communicator was shrunk to the same members; excluded ranks do not count. */
@@ -101,6 +112,8 @@ struct ncclComm {
 	struct shrink_count *shrinks;
 	struct redop *redops;
 	uint32_t n_redops;
+	struct window *windows; /* borrowed: the handles own them */
+	_Atomic uint64_t n_windows;
 	cudaStream_t last_stream; /* of the last op, with has_last */
 	cudaEvent_t last_event;
 	unsigned long long last_capture; /* 0: none */
@@ -271,6 +284,15 @@ void peer_lost(struct ncclComm *c, uint32_t peer, ncclResult_t code, const char 
  * or can no longer come. */
 void peer_judge_lost(struct ncclComm *c);
 
+/* --- window.c ------------------------------------------------------------------------ */
+
+void window_add(struct ncclComm *c, struct window *w);
+void window_remove(struct ncclComm *c, struct window *w);
+/* Where @bytes at @offset of window @number lie. Return: 0; LINK_HOLD it is not registered yet;
+ * -EPROTO there is no such place. */
+int window_place(struct ncclComm *c, uint64_t number, uint64_t offset, uint64_t bytes, void **ret);
+void window_signal(struct ncclComm *c, uint32_t peer); /* one of @peer's came */
+
 /* --- frames.c: what arrives, and how connections are opened -------------------------- */
 
 extern const struct link_events frame_events;
@@ -291,6 +313,14 @@ int gather_received(struct ncclComm *c, uint64_t number, uint32_t origin,
 void gather_drop(struct ncclComm *c, uint64_t number);
 
 /* --- run.c: an op that is being played ----------------------------------------- */
+/* A one-sided call. */
+enum rma_what { RMA_NONE, RMA_PUT, RMA_SIGNAL, RMA_WAIT };
+struct rma {
+	enum rma_what what;
+	const void *from;
+	uint64_t bytes, window, offset;
+};
+
 struct op {
 	_Atomic int refs;
 	struct ncclComm *comm; /* a reference */
@@ -304,6 +334,7 @@ struct op {
 	void *recv;
 	size_t count;
 	uint32_t root;
+	struct rma rma; /* then @kind is none, @root its peer, @count the signals waited for */
 	uint32_t signature;
 	struct sched sched;
 	struct sched_p2p *p2p; /* owned */
@@ -333,6 +364,10 @@ void run_data(struct op *op, struct player_data *ret);
 void op_describe(const struct op *op, char *buf, size_t size);
 void signature_describe(uint16_t flags, char *buf, size_t size);
 uint16_t op_flags(const struct op *op);
+
+/* --- rma.c ----------------------------------------------------------------------------- */
+
+ncclResult_t rma_play(const struct op *op);
 
 /* --- proxy.c, loop.c -------------------------------------------------------------------- */
 struct request {
@@ -399,6 +434,7 @@ struct call {
 	struct redop redop; /* of the user's, as it was at the call: a group runs later */
 	int root;           /* or the peer of a send or receive */
 	bool is_send;
+	struct rma rma;
 	struct ncclComm *comm;
 	cudaStream_t stream;
 	const char *name;

@@ -117,7 +117,9 @@ static void play(struct op *op)
 
 	if (atomic_load(&c->error) || atomic_load(&c->abort))
 		return;
-	if (c->n_ranks == 1) {
+	if (op->rma.what) {
+		e = rma_play(op);
+	} else if (c->n_ranks == 1) {
 		play_alone(op);
 		return;
 	}
@@ -133,13 +135,15 @@ static void play(struct op *op)
 		r.p2p = p2p;
 		r.p2p_base = base;
 	}
-	if (!e)
+	if (!e && !op->rma.what)
 		e = open_conns(&r);
 	if (e) {
 		comm_set_error(c, e, last_error());
 		proxy_abort(c, last_error(), true);
 		return;
 	}
+	if (op->rma.what)
+		return;
 	run_data(op, &r.data);
 	run_submit(&r);
 }
@@ -381,9 +385,11 @@ static ncclResult_t make_op(const struct call *calls, uint32_t n_calls, struct o
 		op->root = 0;
 		r = fill_p2p(op, calls, n_calls);
 	}
-	op->signature = make_signature(op);
-	if (!r)
-		r = make_sched(op);
+	op->rma = c->rma;
+	if (!op->rma.what) {
+		op->signature = make_signature(op);
+		r = r ? r : make_sched(op);
+	}
 	if (r) {
 		op_put(op);
 		return r;
@@ -501,6 +507,8 @@ ncclResult_t op_check(struct call *c)
 	r = check_redop(c);
 	if (r)
 		return r;
+	if (c->rma.what)
+		return ncclSuccess;
 	if (c->count && ((needs_send(c) && !c->send) || (needs_recv(c) && !c->recv)))
 		return fail(ncclInvalidArgument, "%s: a buffer is NULL", c->name);
 	return ncclSuccess;
