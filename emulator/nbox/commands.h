@@ -22,6 +22,8 @@ int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_why(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
+int cmd_diagnose(int argc, char **argv);
 int cmd_reshard(int argc, char **argv);
 int cmd_pipe(int argc, char **argv);
 int cmd_topo(int argc, char **argv);

@@ -44,7 +44,11 @@ static const struct {
 	{NULL, "perf", cmd_perf, "nccl-tests' table for a virtual cluster"},
 	{NULL, "explain", cmd_explain, "why an op of a virtual cluster takes as long as it does"},
 
-	{"one paper's question each", "onesided", cmd_onesided,
+	{"one paper's question each", "replay", cmd_replay,
+	 "a run or traces, played message by message: busy links, the critical path"},
+	{NULL, "diagnose", cmd_diagnose,
+	 "what holds a run or traces back, with evidence and what it costs"},
+	{NULL, "onesided", cmd_onesided,
 	 "one-sided stores instead of an all-to-all behind the computation: what would it win"},
 	{NULL, "shard", cmd_shard,
 	 "tables of embeddings on GPUs: which sharder, what an iteration takes"},

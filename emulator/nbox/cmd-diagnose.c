@@ -1,0 +1,54 @@
+/* nbox diagnose: what holds a run or traces back. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "nbox/commands.h"
+#include "nbox/diagnose/diagnose.h"
+#include "nbox/replay/source.h"
+
+static int usage(FILE *to, int code)
+{
+	fprintf(to,
+		"usage: nbox diagnose RUN|TRACE... [--nic RATE[,LATENCY]] [--ranks N] [--algo ring|tree|ps:servers=N] [--json FILE]\n\n"
+		"Is the job bound by computation or communication, does it wait for a straggler, hide too little, send too small\n"
+		"tensors, queue at links? Each cause is judged by a replay without it (nbox replay): what that wins is printed\n"
+		"with the evidence, also of causes that were not found. Of a run all options of nbox retime change the cluster.\n");
+	return code;
+}
+
+static int diagnose_source(struct source *s, const char *json, struct err *err)
+{
+	struct diagnosis d;
+	bool is_json = json && strcmp(json, "-") == 0;
+	int r = diagnose(&s->job, &s->costs, &d, err);
+
+	if (r == 0 && !is_json)
+		diagnose_print(&d, stdout);
+	if (r == 0 && json)
+		r = source_write_json(diagnose_json(&d), json, err);
+	return r;
+}
+
+int cmd_diagnose(int argc, char **argv)
+{
+	CLEANUP(source_words_deinit) struct source_words words = {.n_words = 0};
+	CLEANUP(source_close) struct source s = {.has_run = false};
+	struct err err = {""};
+	int r = source_words_take(COMMAND_DIAGNOSE, argc, argv, NULL, NULL, &words, &err);
+	int exit_code = 2;
+
+	if (r == 1)
+		return usage(stdout, 0);
+	if (r == 0)
+		r = source_open(&words, &s, &err);
+	if (r == 0) {
+		exit_code = 1;
+		r = diagnose_source(&s, words.json, &err);
+	}
+	if (r < 0)
+		fprintf(stderr, "nbox diagnose: %s\n", err.text[0] ? err.text : strerror(-r));
+	return r < 0 ? exit_code : 0;
+}

@@ -1,0 +1,140 @@
+/* nbox replay: a run or traces, played as a global data-flow graph with every message of every op.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/options.h"
+#include "nbox/commands.h"
+#include "nbox/replay/result.h"
+#include "nbox/replay/source.h"
+#include "nbox/replay/words.h"
+
+static int usage(FILE *to, int code)
+{
+	fprintf(to,
+		"usage: nbox replay RUN|TRACE... [--policy event|dpro|daydream] [--scale W=F,...] [--nic RATE[,LATENCY]] [--ranks N] [--algo ring|tree|ps:servers=N] [--json FILE] [--trace FILE]\n\n"
+		"Plays a run's record, or traces of ranks (Kineto, dPRO), as dPRO does: computation in the recorded order on streams,\n"
+		"each message of each op of communicators on its link. Says how long an iteration takes, who is busy, and the critical\n"
+		"path. Of a run all options of nbox retime change the cluster; nbox retime itself is the more exact one for records.\n"
+		"--policy: event, the default, plays in the order of time; dpro by the paper's rule, which may not; daydream one rank\n"
+		"whose ops take their bytes over 85 %% of the link (--daydream-compat: bytes taken for bits, as its code does).\n"
+		"--scale comm=0.5,compute=2,op:NAME=+1ms,rank:3=1.5: factors, or with a sign a time, of all ops of communicators, of\n"
+		"computation, of kernels or ops of a name (a pattern), of one rank's computation.\n"
+		"--nic: what a hop between nodes costs; without it traces keep the times that ops took. --trace: Chrome's trace events.\n");
+	return code;
+}
+
+struct args {
+	struct source_words words;
+	char *scale;                 /* owned; of all --scale */
+	struct play_change *changes; /* owned */
+	uint32_t n_changes;
+	enum play_policy policy;
+	bool is_compat;
+	const char *trace;
+};
+
+static void args_deinit(struct args *a)
+{
+	source_words_deinit(&a->words);
+	free(a->scale);
+	free(a->changes);
+}
+
+static int take_scale(struct args *a, const char *value, struct err *err)
+{
+	char *grown = NULL;
+
+	if (asprintf(&grown, "%s%s%s", a->scale ? a->scale : "", a->scale ? "," : "", value) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	free(a->scale);
+	a->scale = grown;
+	return 0;
+}
+
+static int take_option(void *ctx, const struct option_word *w, struct err *err)
+{
+	struct args *a = ctx;
+
+	if (w->id == FLAG_REPLAY_SCALE)
+		return take_scale(a, w->value, err);
+	if (w->id == FLAG_TRACE)
+		a->trace = w->value;
+	else if (w->id == FLAG_REPLAY_POLICY)
+		a->policy = strcmp(w->value, "dpro") == 0       ? PLAY_DPRO
+			    : strcmp(w->value, "daydream") == 0 ? PLAY_DAYDREAM
+								: PLAY_EVENT;
+	else if (w->id == FLAG_REPLAY_COMPAT)
+		a->is_compat = true;
+	else
+		return 1;
+	return 0;
+}
+
+static void print_head(const struct args *a, const struct source *s, const struct result *r)
+{
+	static const char *const policies[] = {"event", "dpro", "daydream"};
+	double off = r->was_median_ns > 0 ? 100 * (r->median_ns / r->was_median_ns - 1) : 0;
+
+	printf("-- nbox replay: %u ranks, %u recorded; policy %s\n", s->job.world, s->job.n_ranks,
+	       policies[a->policy]);
+	printf("   %-14s %.3f ms, %+.1f %% of it here%s\n", s->is_run ? "nbox retime" : "trace",
+	       r->was_median_ns / 1e6, off,
+	       s->is_run && (a->n_changes || a->policy)
+		       ? ", which has what --scale and --policy say"
+		       : "");
+	if (s->is_run && delay_has_segments(s->costs.delay))
+		printf("   note           what-ifs on computation act at recorded ranks; others come when those do that they copy: nbox retime knows better\n");
+}
+
+static int replay(const struct args *a, struct source *s, struct err *err)
+{
+	CLEANUP(played_deinit) struct played played = {.g = NULL};
+	CLEANUP(result_deinit) struct result result = {.n_parts = 0};
+	const struct play p = {.job = &s->job,
+			       .costs = &s->costs,
+			       .policy = a->policy,
+			       .changes = a->changes,
+			       .n_changes = a->n_changes,
+			       .daydream_bytes_per_ns = s->link_bytes_per_ns,
+			       .is_daydream_compat = a->is_compat};
+	int r = play(&p, &played, err);
+
+	if (r == 0 && result_make(&s->job, &played, &result) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0 && (!a->words.json || strcmp(a->words.json, "-") != 0)) {
+		print_head(a, s, &result);
+		result_print(&result, stdout);
+	}
+	if (r == 0 && a->trace)
+		r = result_write_trace(&s->job, &played, a->trace, err);
+	return r == 0 && a->words.json ? source_write_json(result_json(&result), a->words.json, err)
+				       : r;
+}
+
+int cmd_replay(int argc, char **argv)
+{
+	CLEANUP(args_deinit) struct args a = {.policy = PLAY_EVENT};
+	CLEANUP(source_close) struct source s = {.has_run = false};
+	struct err err = {""};
+	int r = source_words_take(COMMAND_REPLAY, argc, argv, take_option, &a, &a.words, &err);
+	int exit_code = 2;
+
+	if (r == 1)
+		return usage(stdout, 0);
+	if (r == 0 && a.scale)
+		r = err_prefix(&err, words_scale(a.scale, &a.changes, &a.n_changes, &err),
+			       "--scale");
+	if (r == 0)
+		r = source_open(&a.words, &s, &err);
+	if (r == 0) {
+		exit_code = 1;
+		r = replay(&a, &s, &err);
+	}
+	if (r < 0)
+		fprintf(stderr, "nbox replay: %s\n", err.text[0] ? err.text : strerror(-r));
+	return r < 0 ? exit_code : 0;
+}

@@ -1,0 +1,240 @@
+/* See source.h. */
+#include "nbox/replay/source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "nbox/replay/of-record.h"
+#include "nbox/replay/words.h"
+
+/* --- the command line
+ * ----------------------------------------------------------------------------- */
+
+static int take_option(struct source_words *to, const struct option_word *w, struct err *err)
+{
+	uint64_t n;
+	int r = 0;
+
+	if (w->id == FLAG_JSON)
+		to->json = w->value;
+	else if (w->id == FLAG_REPLAY_NIC)
+		to->nic = w->value;
+	else if (w->id == CONFIG_ALGO && !strchr(w->value, '='))
+		to->algo = w->value;
+	else if (w->id == FLAG_COUNTS)
+		r = declared_parse(w->value, &to->declared, err);
+	else if (w->id == CONFIG_WITH)
+		to->words[to->n_words++] = w->value;
+	else if (w->id == CONFIG_OUT)
+		r = err_set(err, EINVAL, "no results are kept but FILE of --json");
+	else if (w->id == FLAG_REPLAY_RANKS) {
+		r = units_count(w->value, &n, err);
+		if (r == 0 && (n < 1 || n > RECORD_WORLD_MAX))
+			r = err_set(err, EINVAL, "1 to %u", RECORD_WORLD_MAX);
+		to->ranks = r == 0 ? (uint32_t)n : 0;
+	} else {
+		to->options[to->n_options++] = *w;
+	}
+	return r;
+}
+
+int source_words_take(enum command command, int argc, char **argv,
+		      int (*take)(void *ctx, const struct option_word *w, struct err *err),
+		      void *ctx, struct source_words *ret, struct err *err)
+{
+	struct option_word w;
+	int r = 0;
+
+	ret->words = calloc((size_t)argc + 1, sizeof(*ret->words));
+	ret->options = calloc((size_t)argc + 1, sizeof(*ret->options));
+	if (!ret->words || !ret->options)
+		return err_set(err, ENOMEM, "out of memory");
+	for (int i = 1; i < argc;) {
+		r = option_take(command, argc, argv, &i, &w, err);
+		if (r < 0)
+			return r;
+		if (r == OPTION_NONE) {
+			ret->words[ret->n_words++] = argv[i++];
+			continue;
+		}
+		if (w.id == FLAG_HELP)
+			return 1;
+		r = take ? take(ctx, &w, err) : 1;
+		if (r == 1)
+			r = take_option(ret, &w, err);
+		if (r < 0)
+			return err_prefix(err, r, "%s", w.name);
+	}
+	return ret->n_words ? 0
+			    : err_set(err, EINVAL,
+				      "which run, or traces? nbox list has the names of runs");
+}
+
+void source_words_deinit(struct source_words *w)
+{
+	free(w->words);
+	free(w->options);
+}
+
+int source_write_json(json_t *o, const char *path, struct err *err)
+{
+	int r = o ? 0 : err_set(err, ENOMEM, "out of memory");
+
+	if (r == 0 && json_dump_file(o, strcmp(path, "-") ? path : "/dev/stdout",
+				     JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0)
+		r = err_set(err, EIO, "%s: could not be written", path);
+	json_decref(o);
+	return r;
+}
+
+/* --- a run --------------------------------------------------------------------------------------
+ */
+
+/* "ring:bw=400Gbps,alpha=5us" with another rate: a parameter of the model counts before the
+ * cluster's. Return: 0; -ENOMEM. */
+static int set_param(struct config *c, const char *key, const char *value)
+{
+	const char *model =
+		c->values[CONFIG_MODEL].n_items ? c->values[CONFIG_MODEL].items[0].text : NULL;
+	const char *at = model ? strstr(model, key) : NULL, *end;
+	CLEANUP(freep) char *text = NULL;
+
+	if (!at || (at[-1] != ':' && at[-1] != ','))
+		return 0;
+	end = at + strcspn(at, ",");
+	if (asprintf(&text, "%.*s%s%s%s", (int)(at - model), model, key, value, end) < 0)
+		return -ENOMEM;
+	return config_set(c, CONFIG_MODEL, SOURCE_FLAG, text);
+}
+
+/* Another rate of each node's port, where the configuration has no fabric. */
+static int set_nic(struct config *c, const char *nic, struct err *err)
+{
+	const char *comma = strchr(nic, ',');
+	CLEANUP(freep) char *rate = comma ? strndup(nic, (size_t)(comma - nic)) : strdup(nic);
+	double bytes_per_ns, latency_ns;
+	int r = words_nic(nic, &bytes_per_ns, &latency_ns, err);
+
+	if (r == 0 && (config_is_set(c, CONFIG_PRESET) || config_is_set(c, CONFIG_FABRIC) ||
+		       config_is_set(c, CONFIG_INTER)))
+		return err_set(
+			err, EINVAL,
+			"the run has a fabric with NICs of its own: --inter 8x%s says others", nic);
+	if (r < 0)
+		return r;
+	if (!rate || config_set(c, CONFIG_INTER_BANDWIDTH, SOURCE_FLAG, rate) < 0 ||
+	    set_param(c, "bw=", rate) < 0 || set_param(c, "inter_bw=", rate) < 0 ||
+	    (comma && (config_set(c, CONFIG_INTER_LATENCY, SOURCE_FLAG, comma + 1) < 0 ||
+		       set_param(c, "alpha=", comma + 1) < 0 ||
+		       set_param(c, "inter_alpha=", comma + 1) < 0)))
+		return err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static int set_ranks(struct config *c, const struct record_header *was, uint32_t ranks,
+		     struct err *err)
+{
+	char text[16];
+
+	if (!ranks)
+		return 0;
+	if (ranks % was->gpus_per_node)
+		return err_set(err, EINVAL, "%u ranks are no whole number of nodes of %u", ranks,
+			       was->gpus_per_node);
+	snprintf(text, sizeof(text), "%u", ranks / was->gpus_per_node);
+	return config_set(c, CONFIG_NODES, SOURCE_FLAG, text) < 0
+		       ? err_set(err, ENOMEM, "out of memory")
+		       : 0;
+}
+
+static int set_algo(struct config *c, const char *algo, struct err *err)
+{
+	CLEANUP(freep) char *text = NULL;
+	uint32_t n_servers;
+	int number, r = words_algo(algo, &number, &n_servers, err);
+
+	if (r < 0 || n_servers)
+		return r;
+	if (asprintf(&text, "allreduce=%s", algo) < 0 ||
+	    config_set(c, CONFIG_ALGO, SOURCE_FLAG, text) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static int make_config(const struct source_words *from, struct source *s, struct err *err)
+{
+	int r = recorded_config(&s->run, &s->config, err);
+
+	for (size_t i = 0; i < from->n_options && r == 0; i++)
+		r = config_take(s->config, &from->options[i], err);
+	if (r == 0 && from->nic)
+		r = err_prefix(err, set_nic(s->config, from->nic, err), "--nic");
+	if (r == 0 && from->algo)
+		r = err_prefix(err, set_algo(s->config, from->algo, err), "--algo");
+	if (r == 0)
+		r = err_prefix(err, set_ranks(s->config, &s->run.run.rec.header, from->ranks, err),
+			       "--ranks");
+	return r < 0 ? r : recorded_finish(&s->run, s->config, err);
+}
+
+static int play_record(struct source *s, struct err *err)
+{
+	CLEANUP(freep)
+	struct timeline_terms *terms = calloc((size_t)s->run.graph.n + 1, sizeof(*terms));
+	const char *dirs[] = {s->run.models, NULL};
+	const struct replay in = {.graph = &s->run.graph,
+				  .config = s->config,
+				  .dirs = dirs,
+				  .sizes = &s->run.worlds.sizes,
+				  .declared = &s->run.declared,
+				  .terms = terms};
+	struct replay_told told;
+	int r = terms ? replay_play(&in, &s->rec, &told, err)
+		      : err_set(err, ENOMEM, "out of memory");
+
+	if (r < 0)
+		return r;
+	return job_of_record(&(struct job_record){&s->run.graph, s->config, &s->rec, terms},
+			     &s->job, err);
+}
+
+static int open_run(const struct source_words *from, struct source *s, struct err *err)
+{
+	int algo, r = recorded_load_all(from->words, from->n_words, &s->run, err);
+
+	s->has_run = r == 0;
+	s->run.declared = from->declared;
+	if (r == 0)
+		r = make_config(from, s, err);
+	if (r == 0)
+		r = play_record(s, err);
+	if (r == 0)
+		r = costs_open(&s->job, s->config, s->run.models, &s->costs, err);
+	if (r == 0 && from->algo)
+		r = words_algo(from->algo, &algo, &s->costs.n_servers, err);
+	if (r == 0)
+		s->link_bytes_per_ns = s->config->topology.inter.bytes_per_ns;
+	return r;
+}
+
+/* --- all -------------------------------------------------------------------------------------- */
+
+int source_open(const struct source_words *from, struct source *ret, struct err *err)
+{
+	*ret = (struct source){.is_run = true};
+	return open_run(from, ret, err);
+}
+
+void source_close(struct source *s)
+{
+	costs_close(&s->costs);
+	job_deinit(&s->job);
+	record_deinit(&s->rec);
+	config_free(s->config);
+	if (s->has_run)
+		recorded_deinit(&s->run);
+}
