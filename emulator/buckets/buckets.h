@@ -30,6 +30,7 @@ struct buckets_job {
 	const double *fused; /* how long the op of gradient n and the one before it take as one op;
 				NAN: not known; NULL: none are */
 	double end;          /* when computation waits for all of them */
+	double begin;        /* of the backward pass */
 };
 
 struct bucket {

@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 
 #define PARTS_MAX 1024
-#define HALF_NS 0.8 /* what half a batch takes of a whole one's time */
 
 static int longer(const void *pa, const void *pb)
 {
@@ -75,7 +74,7 @@ int memory_way(const struct layers *l, const struct memory_asked *asked, uint32_
 		w.ns += l->list[i].forward_ns * (kept[i] ? 1 : 2) + l->list[i].backward_ns;
 	}
 	w.bytes = peak * asked->batch / parts + params * asked->state;
-	w.ns *= asked->batch * pow(2 * HALF_NS, log2(parts));
+	w.ns *= asked->batch * pow(2 * MEMORY_HALF_NS, log2(parts));
 	*ret = w;
 	return 0;
 }

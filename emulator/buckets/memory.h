@@ -8,6 +8,7 @@
 /* Weights, gradients, Adam's two moments are four times the parameters; the rest is dPRO's
  * experience. */
 #define MEMORY_STATE 8.0
+#define MEMORY_HALF_NS 0.8 /* what half a batch takes of a whole one's time, by that code */
 
 struct memory_asked {
 	double batch;  /* times the batch that the bytes of the layers are of */

@@ -33,7 +33,7 @@ double buckets_play(const struct buckets_job *job, const struct buckets_cost *co
 
 		for (; i < b->end; i++) {
 			bytes += job->bytes[i];
-			before = i > 1 ? job->ready[i - 2] : 0;
+			before = i > 1 ? job->ready[i - 2] : job->begin;
 			if (p->is_fused[i])
 				saved += job->ready[i] - before - job->fused[i];
 		}

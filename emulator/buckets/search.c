@@ -22,7 +22,7 @@ static bool has_fused(const struct buckets_job *job, const struct buckets_plan *
 /* By how much all that comes after is earlier if the op of @i and the one before it are one. */
 static double gained(const struct buckets_job *job, uint32_t i)
 {
-	return job->ready[i] - (i > 1 ? job->ready[i - 2] : 0) - job->fused[i];
+	return job->ready[i] - (i > 1 ? job->ready[i - 2] : job->begin) - job->fused[i];
 }
 
 double buckets_dpro(const struct buckets_job *job, const struct buckets_cost *cost,
@@ -50,7 +50,7 @@ double buckets_dpro(const struct buckets_job *job, const struct buckets_cost *co
 			d.fuses = d.fuses_ops =
 				buckets_fuses_ops(f.q - fmax(f.q_before, job->ready[i - 1] - saved),
 						  job->ready[i - 1] -
-							  (i > 1 ? job->ready[i - 2] : 0),
+							  (i > 1 ? job->ready[i - 2] : job->begin),
 						  job->ready[i] - job->ready[i - 1], job->fused[i]);
 		if (d.fuses_ops) {
 			saved += gained(job, i);

@@ -38,6 +38,9 @@ static const struct {
 	{NULL, "sweep", cmd_sweep, "a recorded run on many clusters: a table, curves, a page"},
 	{NULL, "plan", cmd_plan,
 	 "which cluster for a recorded run: rate, scaling, price, the cheapest for a goal"},
+	{NULL, "optimize", cmd_optimize,
+	 "which gradients of a recorded run should be reduced together, and what that wins"},
+	{NULL, "mem", cmd_mem, "what memory an iteration needs; recomputation and accumulation"},
 
 	{"a cluster and its ops", "topo", cmd_topo,
 	 "the virtual cluster's nodes, network and links, and what bounds its ops"},

@@ -400,21 +400,19 @@ static int change_links(struct ask *a, const struct sched *s, const struct membe
 	return r;
 }
 
-int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
-	   struct answer *ret, struct err *err)
+static int op_of(struct ask *a, const struct membership *m, struct sched *s, struct answer *ret,
+		 struct err *err)
 {
 	const struct config *c = a->config;
-	const struct membership world = {.n_ranks = c->world, .stride = 1};
-	struct sched s = sched_of(c, kind, bytes, elem_bytes, root);
 	struct timing t = {0};
 	int r;
 
-	if (kind == COLL_SENDRECV) {
-		r = shift_solve(a, bytes, &world, &t, err);
+	if (s->kind == COLL_SENDRECV) {
+		r = shift_solve(a, s->bytes, m, &t, err);
 	} else {
-		r = sched_init(&s, err);
+		r = sched_init(s, err);
 		if (r == 0)
-			r = solver_solve(a->solver, 0, &s, &world, NULL, 0, &t, err);
+			r = solver_solve(a->solver, 0, s, m, NULL, 0, &t, err);
 	}
 	if (r < 0)
 		return r;
@@ -427,8 +425,27 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 	if (t.bound_where[0])
 		memcpy(ret->bound_at, t.bound_where, sizeof(ret->bound_at));
 	else if (c->fabric)
-		ret->bound_ns = fabric_bound(c->fabric, kind, bytes, root, &world, ret->bound_at,
-					     sizeof(ret->bound_at));
+		ret->bound_ns = fabric_bound(c->fabric, s->kind, s->bytes, s->root, m,
+					     ret->bound_at, sizeof(ret->bound_at));
 	timing_deinit(&t);
-	return change_links(a, &s, &world, ret, err);
+	return change_links(a, s, m, ret, err);
+}
+
+int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
+	   struct answer *ret, struct err *err)
+{
+	const struct membership world = {.n_ranks = a->config->world, .stride = 1};
+	struct sched s = sched_of(a->config, kind, bytes, elem_bytes, root);
+
+	return op_of(a, &world, &s, ret, err);
+}
+
+int ask_op_of(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,
+	      uint32_t elem_bytes, uint32_t root, struct answer *ret, struct err *err)
+{
+	struct sched s = sched_of(a->config, kind, bytes, elem_bytes, root);
+
+	s.n_ranks = m->n_ranks;
+	s.ranks_per_node = members_per_node(m, &a->config->topology);
+	return op_of(a, m, &s, ret, err);
 }

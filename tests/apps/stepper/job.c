@@ -21,6 +21,7 @@ enum statement {
 	STATEMENT_PARALLEL,
 	STATEMENT_STYLE,
 	STATEMENT_BUCKET,
+	STATEMENT_BUCKETS,
 	STATEMENT_GROUP,
 	STATEMENT_SHARD,
 	STATEMENT_MICRO,
@@ -30,7 +31,8 @@ enum statement {
 	STATEMENTS
 };
 static const char *const statements[STATEMENTS] = {
-	"parallel", "style", "bucket", "group", "shard", "micro", "schedule", "update", "layer",
+	"parallel", "style", "bucket",   "buckets", "group",
+	"shard",    "micro", "schedule", "update",  "layer",
 };
 static const char *const styles[JOB_STYLES] = {"ddp", "fsdp", "hsdp"};
 static const char *const schedules[JOB_SCHEDULES] = {"1f1b", "eager"};
@@ -128,6 +130,23 @@ static int take_choice(const char *what, const char *word, const char *const *na
 		if (strcmp(word, names[i]) == 0)
 			return (int)i;
 	return unknown(what, word, names, n, err);
+}
+
+/* "2,6" */
+static int parse_buckets(char *text, struct job *job, struct err *err)
+{
+	char *word;
+	int r;
+
+	job->buckets = calloc(strlen(text) + 1, sizeof(*job->buckets));
+	if (!job->buckets)
+		return err_set(err, ENOMEM, "out of memory");
+	while ((word = strsep(&text, ","))) {
+		r = take_number(word, &job->buckets[job->n_buckets++], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 enum layer_key { FORWARD, BACKWARD, PARAMS, TP, MOE, SEND, LAYER_KEYS };
@@ -235,6 +254,8 @@ static int parse_statement(struct parse *p, enum statement s, const struct line 
 		return choice < 0 ? choice : 0;
 	case STATEMENT_BUCKET:
 		return units_bytes(word, &p->job->bucket_bytes, err);
+	case STATEMENT_BUCKETS:
+		return parse_buckets(line->words[1], p->job, err);
 	case STATEMENT_GROUP:
 		return take_number(word, &p->job->group, err);
 	case STATEMENT_SHARD:
@@ -269,18 +290,48 @@ static int parse_line(struct parse *p, struct line *line, char *text, struct err
 	return unknown("statement", line->words[0], statements, STATEMENTS, err);
 }
 
+/* They hold the gradients of all layers. */
+static int check_buckets(const struct parse *p, const char *name, struct err *err)
+{
+	const struct job *job = p->job;
+	unsigned line = p->lines[STATEMENT_BUCKETS];
+	uint64_t n = 0, in_all = 0;
+
+	for (size_t i = 0; i < job->n_layers; i++)
+		n += job->layers[i].params_bytes > 0;
+	for (size_t i = 0; i < job->n_buckets; i++)
+		in_all += job->buckets[i];
+	if (job->style != JOB_DDP || job->pp != 1 || p->lines[STATEMENT_BUCKET])
+		return err_set(err, EINVAL,
+			       "%s:%u: buckets: for style ddp without a pipeline, instead of "
+			       "bucket",
+			       name, line);
+	if (in_all != n)
+		return err_set(err, EINVAL,
+			       "%s:%u: buckets: they hold %llu gradients, and %llu layers have "
+			       "params",
+			       name, line, (unsigned long long)in_all, (unsigned long long)n);
+	return 0;
+}
+
 /* What must hold of all statements together; those of which a line is at fault say which. */
 static int check(const struct parse *p, const char *name, struct err *err)
 {
 	const struct job *job = p->job;
 	const struct job_layer *last;
 	size_t per_stage;
+	int r;
 
 	if (job->n_layers == 0)
 		return err_set(err, EINVAL, "%s: it has no layer", name);
 	if (p->lines[STATEMENT_BUCKET] && job->style != JOB_DDP)
 		return err_set(err, EINVAL, "%s:%u: bucket: style %s has no buckets", name,
 			       p->lines[STATEMENT_BUCKET], styles[job->style]);
+	if (p->lines[STATEMENT_BUCKETS]) {
+		r = check_buckets(p, name, err);
+		if (r < 0)
+			return r;
+	}
 	if (p->lines[STATEMENT_GROUP] && job->style != JOB_DDP)
 		return err_set(err, EINVAL, "%s:%u: group: style %s has no buckets", name,
 			       p->lines[STATEMENT_GROUP], styles[job->style]);
@@ -343,6 +394,7 @@ int job_parse(const char *name, const char *text, struct job *ret, struct err *e
 		return r;
 	*ret = job;
 	job.layers = NULL;
+	job.buckets = NULL;
 	return 0;
 }
 
@@ -369,5 +421,7 @@ int job_fit(struct job *job, uint32_t world, struct err *err)
 void job_deinit(struct job *job)
 {
 	free(job->layers);
+	free(job->buckets);
 	job->layers = NULL;
+	job->buckets = NULL;
 }

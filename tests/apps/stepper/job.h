@@ -3,6 +3,7 @@
  *   parallel tp=2 pp=1 dp=4     # tp fastest, then dp, then pp; dp may be left out: what is left
  *   style ddp | fsdp | hsdp     # of the dp group
  *   bucket 25MiB                # ddp
+ *   buckets 2,6                 # ddp: instead: so many gradients in each
  *   group 8                     # ddp: all-reduces of a bucket, in one group
  *   shard 4                     # hsdp: ranks of a sharding group
  *   micro 4                     # micro-batches an iteration
@@ -32,6 +33,8 @@ struct job {
 	uint32_t tp, pp, dp; /* dp: 0 until job_fit(), where the text leaves it out */
 	enum job_style style;
 	uint64_t bucket_bytes;
+	uint32_t *buckets; /* owned: gradients of each; NULL: bucket_bytes says it */
+	size_t n_buckets;
 	uint32_t group;
 	uint32_t shard; /* 0: not given */
 	uint32_t micro;

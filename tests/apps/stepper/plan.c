@@ -35,6 +35,8 @@ struct builder {
 	size_t capacity;
 	size_t first, n_layers; /* of this rank's stage */
 	uint64_t bucket_bytes;  /* of the bucket that is being filled */
+	uint32_t n_in_bucket;   /* gradients */
+	size_t n_full;          /* buckets */
 	uint32_t gathered;      /* event: the parameters that compute waits for next are there */
 	uint32_t taken;         /* event: compute has taken those that it waited for last */
 	int r;                  /* 0, or -ENOMEM: then nothing is added any more */
@@ -131,15 +133,25 @@ static void op_in_line(struct builder *b, enum step_kind kind, enum stream strea
 
 /* --- ddp ------------------------------------------------------------------------------------- */
 
+static bool is_full(const struct builder *b, size_t i)
+{
+	if (b->job->buckets)
+		return b->n_in_bucket && b->n_in_bucket == b->job->buckets[b->n_full];
+	return b->bucket_bytes && (b->bucket_bytes >= b->job->bucket_bytes || i == b->first);
+}
+
 static void fill_bucket(struct builder *b, size_t i)
 {
 	b->bucket_bytes += b->job->layers[i].params_bytes;
-	if (b->bucket_bytes == 0 || (b->bucket_bytes < b->job->bucket_bytes && i > b->first))
+	b->n_in_bucket += b->job->layers[i].params_bytes > 0;
+	if (!is_full(b, i))
 		return;
 	follow(b, STREAM_DATA, STREAM_COMPUTE);
 	op(b, STEP_ALL_REDUCE, STREAM_DATA, GROUP_DATA, b->bucket_bytes);
 	record(b, STREAM_DATA);
 	b->bucket_bytes = 0;
+	b->n_in_bucket = 0;
+	b->n_full++;
 }
 
 /* --- fsdp and hsdp --------------------------------------------------------------------------- */

@@ -66,8 +66,8 @@ static void a_wrong_line_is_named_with_its_statement_and_a_way_out(void **state)
 	} wrong[] = {
 		{"lyer x8", "j:1: unknown statement 'lyer'; did you mean 'layer'?"},
 		{"nothing",
-		 "j:1: unknown statement 'nothing'; there are: parallel style bucket group shard "
-		 "micro schedule update layer"},
+		 "j:1: unknown statement 'nothing'; there are: parallel style bucket buckets group "
+		 "shard micro schedule update layer"},
 		{"\n\nlayer foward=2ms",
 		 "j:3: layer: unknown key 'foward'; did you mean 'forward'?"},
 		{"layer forward=2 backward=1ms",
@@ -96,6 +96,11 @@ static void a_wrong_line_is_named_with_its_statement_and_a_way_out(void **state)
 		{"parallel ep=2", "j:1: parallel: unknown key 'ep'; did you mean 'tp'?"},
 		{"micro 3", "j: it has no layer"},
 		{"style fsdp\nbucket 1MiB" LAYER, "j:2: bucket: style fsdp has no buckets"},
+		{"buckets 2,x" LAYER, "j:1: buckets: 'x' is no count: write decimal digits only"},
+		{"buckets 2" LAYER " params=1B",
+		 "j:1: buckets: they hold 2 gradients, and 1 layers have params"},
+		{"style fsdp\nbuckets 1" LAYER " params=1B",
+		 "j:2: buckets: for style ddp without a pipeline, instead of bucket"},
 		{"style fsdp\ngroup 8" LAYER, "j:2: group: style fsdp has no buckets"},
 		{"style hsdp\nshard 1" LAYER,
 		 "j:2: shard: a group of one rank shards nothing: write style ddp"},

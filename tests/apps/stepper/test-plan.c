@@ -88,6 +88,9 @@ static void ddp_reduces_full_buckets_beside_the_backward_pass(void **state)
 	/* what is left goes with the first layer */
 	check("bucket 32B\nlayer x3 forward=1us backward=2ms params=16B", 2, 0, NO_EVENTS,
 	      "F0 F1 F2 B2 B1 D:allreduce(32) B0 D:allreduce(16)");
+	check("buckets 1,2\nlayer x2 forward=1us backward=2ms params=16B\n" LAYER "\n" LAYER
+	      "params=8B",
+	      2, 0, NO_EVENTS, "F0 F1 F2 F3 B3 D:allreduce(8) B2 B1 B0 D:allreduce(32)");
 	check("group 8\n" LAYER "params=16B tp=8B\nparallel tp=2", 4, 0, NO_EVENTS,
 	      "F0 T:allreduce(8) B0 T:allreduce(8) D:allreduce(16)x8");
 }

@@ -1,0 +1,393 @@
+/* See found.h. A step goes on when its last all-reduce is over and computation has come to the wait
+ * for it: that is the beginning of the next one. */
+#include "nbox/optimize/found.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "nbox/report/steps.h"
+#include "schedule/coll.h"
+
+/* One all-reduce of a step. */
+struct place {
+	const struct record_op *op;
+	uint32_t row;
+	double ready;         /* virtual ns */
+	uint64_t ready_order; /* of the point that it was ready at */
+	uint64_t wait_order;  /* of the first row that waits for it; UINT64_MAX: none does */
+	bool has_no_edges;
+};
+
+struct finder {
+	const struct rows_graph *g;
+	const struct record_op **ops; /* owned; of the rank, by virtual arrival */
+	uint32_t *rows;               /* owned; by op of the record */
+	struct place *places;         /* owned; of the step that is looked at */
+	uint64_t n_ops;
+	struct steps steps;
+};
+
+static void finder_deinit(struct finder *f)
+{
+	free(f->ops);
+	free(f->rows);
+	free(f->places);
+	steps_deinit(&f->steps);
+}
+
+static int by_arrival(const void *pa, const void *pb)
+{
+	const struct record_op *const *a = pa, *const *b = pb;
+
+	return steps_order(*a, *b);
+}
+
+static int by_seq(const void *pa, const void *pb)
+{
+	const struct place *a = pa, *b = pb;
+
+	return (a->op->seq > b->op->seq) - (a->op->seq < b->op->seq);
+}
+
+static int by_value(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+
+	return (a > b) - (a < b);
+}
+
+/* @list is sorted. */
+static double median(double *list, uint32_t n)
+{
+	qsort(list, n, sizeof(*list), by_value);
+	return n ? list[(n - 1) / 2] : 0;
+}
+
+static double end_of(const struct rows_graph *g, uint32_t row)
+{
+	const struct rows_row *r = &g->rows[row];
+
+	return (double)(r->is_op ? g->rec->ops[r->index].virtual_end_ns
+				 : g->rec->points[r->index].virtual_ns);
+}
+
+static uint64_t order_of(const struct rows_graph *g, uint32_t row)
+{
+	const struct rows_row *r = &g->rows[row];
+
+	return r->is_op ? g->rec->ops[r->index].order : g->rec->points[r->index].order;
+}
+
+static bool waits_for(const struct rows_graph *g, uint32_t row, uint32_t other)
+{
+	const struct rows_row *r = &g->rows[row];
+
+	for (uint32_t i = 0; i < r->n_deps; i++)
+		if (g->deps[r->first_dep + i].row == other)
+			return true;
+	return false;
+}
+
+/* The first row that waits for the op @row, but for the ops behind it on its stream; ROWS_NONE:
+ * none does. */
+static uint32_t waiter_of(const struct rows_graph *g, uint32_t row)
+{
+	const struct rows_row *r = &g->rows[row];
+	const struct record_op *op = &g->rec->ops[r->index];
+	uint32_t first = ROWS_NONE;
+
+	for (uint32_t i = 0; i < r->n_followers; i++) {
+		uint32_t by = g->followers[r->first_follower + i].row;
+
+		if (!waits_for(g, by, row) ||
+		    (g->rows[by].is_op && g->rec->ops[g->rows[by].index].stream == op->stream))
+			continue;
+		if (first == ROWS_NONE || order_of(g, by) < order_of(g, first))
+			first = by;
+	}
+	return first;
+}
+
+static struct place place_of(const struct finder *f, const struct record_op *op)
+{
+	const struct rows_graph *g = f->g;
+	struct place p = {.op = op,
+			  .row = f->rows[op - g->rec->ops],
+			  .ready = -INFINITY,
+			  .wait_order = UINT64_MAX};
+	const struct rows_row *row = &g->rows[p.row];
+	uint32_t waiter = waiter_of(g, p.row);
+	double there = -INFINITY; /* all that it waited for */
+
+	for (uint32_t i = 0; i < row->n_deps; i++) {
+		uint32_t dep = g->deps[row->first_dep + i].row;
+
+		there = fmax(there, end_of(g, dep));
+		if (g->rows[dep].is_op && g->rec->ops[g->rows[dep].index].stream == op->stream)
+			continue;
+		if (end_of(g, dep) > p.ready) {
+			p.ready = end_of(g, dep);
+			p.ready_order = order_of(g, dep);
+		}
+	}
+	p.has_no_edges = isinf(p.ready);
+	if (p.has_no_edges) {
+		p.ready = (double)op->virtual_arrive_ns;
+		p.ready_order = op->order;
+	} else { /* what its stream did before it, such as computation of a captured graph */
+		p.ready += fmax((double)op->virtual_arrive_ns - there, 0);
+	}
+	if (waiter != ROWS_NONE)
+		p.wait_order = order_of(g, waiter);
+	return p;
+}
+
+/* The all-reduces of @comm in a step. Return: how many. */
+static uint32_t places_of(const struct finder *f, const struct step *s, uint32_t comm)
+{
+	uint32_t n = 0;
+
+	for (uint64_t i = s->first; i < s->end; i++)
+		if (f->ops[i]->kind == COLL_ALLREDUCE && f->ops[i]->comm == comm)
+			f->places[n++] = place_of(f, f->ops[i]);
+	qsort(f->places, n, sizeof(*f->places), by_seq);
+	return n;
+}
+
+/* Of @n places those, one after the other, that nothing waits for before the last one is ready, and
+ * that have most bytes. */
+static uint32_t longest(const struct place *p, uint32_t n, uint32_t *ret_first)
+{
+	uint64_t most = 0;
+	uint32_t best = 0;
+
+	for (uint32_t end = n; end > 0; end--) {
+		uint64_t bytes = 0;
+		uint32_t first = end;
+
+		while (first > 0 &&
+		       (first == end || (p[first - 1].wait_order > p[end - 1].ready_order &&
+					 p[first - 1].op->seq + 1 == p[first].op->seq)))
+			bytes += p[--first].op->bytes;
+		if (bytes > most) {
+			most = bytes;
+			best = end - first;
+			*ret_first = first;
+		}
+	}
+	return best;
+}
+
+/* The communicator whose all-reduces of the step have most bytes. */
+static uint32_t find_comm(const struct finder *f, const struct step *s)
+{
+	uint64_t most = 0;
+	uint32_t best = 0;
+
+	for (uint64_t i = s->first; i < s->end; i++) {
+		uint64_t bytes = 0;
+
+		for (uint64_t k = s->first; k < s->end; k++)
+			if (f->ops[k]->comm == f->ops[i]->comm && f->ops[k]->kind == COLL_ALLREDUCE)
+				bytes += f->ops[k]->bytes;
+		if (bytes > most) {
+			most = bytes;
+			best = f->ops[i]->comm;
+		}
+	}
+	return best;
+}
+
+/* When the step goes on, and, where it is not NULL, when computation was there. */
+static double goes_on(const struct finder *f, const struct place *p, uint32_t n, double *ret_end)
+{
+	const struct rows_graph *g = f->g;
+	uint32_t first = ROWS_NONE, last = waiter_of(g, p[n - 1].row);
+	double at = (double)p[n - 1].op->virtual_end_ns, end = p[n - 1].ready;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t w = waiter_of(g, p[i].row);
+
+		if (w != ROWS_NONE && (first == ROWS_NONE || order_of(g, w) < order_of(g, first)))
+			first = w;
+	}
+	for (uint32_t i = 0; last != ROWS_NONE && i < g->rows[last].n_deps; i++)
+		at = fmax(at, end_of(g, g->deps[g->rows[last].first_dep + i].row));
+	for (uint32_t i = 0; first != ROWS_NONE && i < g->rows[first].n_deps; i++) {
+		uint32_t dep = g->deps[g->rows[first].first_dep + i].row;
+		bool is_own = false;
+
+		for (uint32_t k = 0; k < n; k++)
+			is_own = is_own || p[k].row == dep;
+		if (!is_own)
+			end = fmax(end, end_of(g, dep));
+	}
+	if (ret_end)
+		*ret_end = end;
+	return at;
+}
+
+static int open_finder(const struct rows_graph *g, struct finder *f, struct err *err)
+{
+	const struct record *rec = g->rec;
+	CLEANUP(freep) struct record_op *rows = calloc(rec->n_ops + 1, sizeof(*rows));
+	uint32_t rank = UINT32_MAX;
+
+	*f = (struct finder){.g = g,
+			     .ops = calloc(rec->n_ops + 1, sizeof(*f->ops)),
+			     .rows = calloc(rec->n_ops + 1, sizeof(*f->rows)),
+			     .places = calloc(rec->n_ops + 1, sizeof(*f->places))};
+	if (!rows || !f->ops || !f->rows || !f->places)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->rows[i].is_op)
+			f->rows[g->rows[i].index] = i;
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		rank = rec->ops[i].world_rank < rank ? rec->ops[i].world_rank : rank;
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		if (rec->ops[i].world_rank == rank)
+			f->ops[f->n_ops++] = &rec->ops[i];
+	qsort(f->ops, f->n_ops, sizeof(*f->ops), by_arrival);
+	for (uint64_t i = 0; i < f->n_ops; i++)
+		rows[i] = *f->ops[i];
+	if (steps_find(rec, rows, f->n_ops, &f->steps) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	return f->steps.n > 1 ? 0
+			      : err_set(err, ENODATA, "there are no two steps in the record: %s",
+					f->steps.how);
+}
+
+/* Is the step as the pattern of @f? Fills places. */
+static bool is_alike(const struct finder *f, const struct step *s, const struct found *ret,
+		     uint32_t first)
+{
+	uint32_t n = places_of(f, s, ret->comm);
+
+	for (uint32_t i = 0; i < ret->n; i++)
+		if (first + i >= n || f->places[first + i].op->bytes != ret->bytes[i])
+			return false;
+	return true;
+}
+
+static int take_pattern(const struct finder *f, struct found *ret, uint32_t *first, struct err *err)
+{
+	/* the last one may be cut off */
+	const struct step *s = &f->steps.list[f->steps.n - 2];
+	uint32_t n;
+
+	ret->rank = f->ops[0]->world_rank;
+	ret->comm = find_comm(f, s);
+	n = places_of(f, s, ret->comm);
+	*first = 0;
+	ret->n = longest(f->places, n, first);
+	if (ret->n == 0)
+		return err_set(err, ENODATA,
+			       "no all-reduce is in the run's steps: there are no buckets to plan");
+	ret->elem_bytes = (uint32_t)coll_dtype_bytes(f->places[*first].op->dtype);
+	ret->bytes = calloc(ret->n, sizeof(*ret->bytes));
+	ret->ready = calloc(ret->n, sizeof(*ret->ready));
+	ret->took = calloc(ret->n, sizeof(*ret->took));
+	ret->seqs = calloc(f->steps.n, sizeof(*ret->seqs));
+	if (!ret->bytes || !ret->ready || !ret->took || !ret->seqs)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < ret->n; i++) {
+		ret->bytes[i] = f->places[*first + i].op->bytes;
+		ret->has_no_edges = ret->has_no_edges || f->places[*first + i].has_no_edges;
+	}
+	return 0;
+}
+
+int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
+{
+	CLEANUP(finder_deinit) struct finder f = {.n_ops = 0};
+	CLEANUP(found_deinit) struct found b = {.n = 0};
+	CLEANUP(freep) double *times = NULL; /* n + 2 columns, one of each all-reduce and step */
+	CLEANUP(freep) double *took = NULL;
+	uint32_t first = 0, n_max;
+	double began = NAN;
+	int r = open_finder(g, &f, err);
+
+	r = r == 0 ? take_pattern(&f, &b, &first, err) : r;
+	if (r < 0)
+		return r;
+	n_max = (uint32_t)f.steps.n;
+	times = calloc((size_t)(b.n + 2) * n_max, sizeof(*times));
+	took = calloc((size_t)b.n * n_max, sizeof(*took));
+	if (!times || !took)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < n_max; i++) {
+		const struct place *p = &f.places[first];
+		double end, at;
+
+		if (!is_alike(&f, &f.steps.list[i], &b, first)) {
+			began = NAN;
+			continue;
+		}
+		b.seqs[b.n_steps++] = p->op->seq;
+		at = goes_on(&f, p, b.n, &end);
+		if (i > f.steps.n_warm_up && !isnan(began) &&
+		    f.steps.list[i].first == f.steps.list[i - 1].end) {
+			for (uint32_t k = 0; k < b.n; k++) {
+				times[(size_t)k * n_max + b.n_timed] = p[k].ready - began;
+				took[(size_t)k * n_max + b.n_timed] =
+					(double)(p[k].op->virtual_end_ns -
+						 p[k].op->virtual_arrive_ns);
+			}
+			times[(size_t)b.n * n_max + b.n_timed] = end - began;
+			times[(size_t)(b.n + 1) * n_max + b.n_timed++] = at - began;
+		}
+		began = at;
+	}
+	if (!b.n_timed)
+		return err_set(err, ENODATA,
+			       "no two of the %llu steps that follow each other have the same "
+			       "all-reduces",
+			       (unsigned long long)f.steps.n);
+	for (uint32_t k = 0; k < b.n; k++) {
+		b.ready[k] =
+			fmax(median(times + (size_t)k * n_max, b.n_timed), k ? b.ready[k - 1] : 0);
+		b.took[k] = median(took + (size_t)k * n_max, b.n_timed);
+	}
+	b.end = fmax(median(times + (size_t)b.n * n_max, b.n_timed), b.ready[b.n - 1]);
+	b.step_ns = median(times + (size_t)(b.n + 1) * n_max, b.n_timed);
+	*ret = b;
+	b = (struct found){.n = 0};
+	return 0;
+}
+
+double found_step_ns(const struct found *f, const struct rows_graph *g)
+{
+	CLEANUP(freep) double *times = calloc(f->n_steps + 1, sizeof(*times));
+	struct finder of = {.g = g};
+	double began = NAN;
+	uint32_t n = 0, step = 0;
+
+	if (!times)
+		return 0;
+	for (uint32_t i = 0; i < g->n && step < f->n_steps; i++) {
+		const struct record_op *op = &g->rec->ops[g->rows[i].index];
+		struct place p = {.op = op, .row = i};
+		double at;
+
+		if (!g->rows[i].is_op || op->world_rank != f->rank || op->comm != f->comm ||
+		    op->seq != f->seqs[step] + f->n - 1)
+			continue;
+		at = goes_on(&of, &p, 1, NULL);
+		if (step >= f->n_steps - f->n_timed && !isnan(began))
+			times[n++] = at - began;
+		began = at;
+		step++;
+	}
+	return median(times, n);
+}
+
+void found_deinit(struct found *f)
+{
+	free(f->bytes);
+	free(f->ready);
+	free(f->took);
+	free(f->seqs);
+	*f = (struct found){.n = 0};
+}

@@ -1,0 +1,31 @@
+/* The buckets of a data-parallel job, found in its record: all-reduces that the backward pass
+ * starts one after the other, and that nothing waits for before the last one is ready, as with
+ * PyTorch's DistributedDataParallel. What one of them holds a record does not say: the finest plan
+ * is made of whole ones. */
+#pragma once
+
+#include "replay/rows.h"
+
+struct found {
+	uint32_t rank; /* the lowest real one: whose times these are */
+	uint32_t comm; /* a number */
+	uint32_t elem_bytes;
+	uint32_t n; /* all-reduces of a step */
+	/* All times in ns, virtual, medians; of steps that follow each other. */
+	uint64_t *bytes; /* owned; of each */
+	double *ready;   /* owned; when it was, after the step's beginning */
+	double *took;    /* owned; from its start to its end */
+	double end;      /* when computation waited for them */
+	double step_ns;
+	uint64_t *seqs; /* owned; the first all-reduce of each step, by its number in @comm */
+	uint32_t n_steps, n_timed;
+	bool has_no_edges; /* nobody saw when they were ready: when they began stands for it */
+};
+
+/* @g: of the record, whose ops have virtual times. Return: 0; -ENODATA with the sentence: there are
+ * no such buckets; -ENOMEM. */
+int found_make(const struct rows_graph *g, struct found *ret, struct err *err);
+/* What a step takes by another record of the same steps, in which the last all-reduce of each has
+ * kept its number. 0: not known. */
+double found_step_ns(const struct found *f, const struct rows_graph *g);
+void found_deinit(struct found *f);

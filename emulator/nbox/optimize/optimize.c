@@ -1,0 +1,305 @@
+/* See optimize.h. */
+#include "nbox/optimize/optimize.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "nbox/optimize/fuse.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define MS 1e6
+
+/* What is looked at. */
+struct look {
+	const struct optimize_asked *asked;
+	struct optimize_cost cost;
+	struct buckets_cost of_bucket; /* by @cost */
+	struct optimized *o;
+	struct ask *ask;        /* owned */
+	struct retimed before;  /* owned: the run on the cluster that is asked for */
+	struct rows_graph rows; /* owned; of it */
+	struct buckets_plan p;  /* owned; the one that is looked at */
+};
+
+static void look_deinit(struct look *l)
+{
+	optimize_cost_deinit(&l->cost);
+	ask_close(l->ask);
+	rows_graph_deinit(&l->rows);
+	retimed_deinit(&l->before);
+	buckets_plan_deinit(&l->p);
+}
+
+/* --- the record ------------------------------------------------------------------------------- */
+
+static int find_buckets(struct look *l, struct err *err)
+{
+	int r = retime(l->asked->recorded, l->asked->config, &l->before, err);
+
+	if (r == 0 && l->before.told.n_lost)
+		return err_set(err, EINVAL,
+			       "%llu rows of the record have no place in that re-timing: there is "
+			       "no step to plan for",
+			       (unsigned long long)l->before.told.n_lost);
+	if (r == 0)
+		r = rows_graph_make(&l->before.rec, &l->rows, err);
+	if (r == 0)
+		r = found_make(&l->rows, &l->o->found, err);
+	return r;
+}
+
+/* The step with the buckets of @p, re-timed. */
+static int retime_plan(const struct look *l, const struct buckets_plan *p, double *ret_ns,
+		       struct err *err)
+{
+	CLEANUP(recorded_deinit) struct recorded run = {.n_others = 0};
+	CLEANUP(retimed_deinit) struct retimed t = {.rec = {.n_ops = 0}};
+	CLEANUP(rows_graph_deinit) struct rows_graph rows = {.n = 0};
+	int r = recorded_load_all(&l->asked->run, 1, &run, err);
+
+	run.declared = l->asked->recorded->declared;
+	if (r == 0 && fuse_record(&run.run.rec, &run.graph, &l->o->found, p) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0)
+		r = recorded_again(&run, err);
+	if (r == 0)
+		r = retime(&run, l->asked->config, &t, err);
+	if (r == 0)
+		r = rows_graph_make(&t.rec, &rows, err);
+	if (r == 0)
+		*ret_ns = found_step_ns(&l->o->found, &rows);
+	return r;
+}
+
+/* --- what an op takes ------------------------------------------------------------------------- */
+
+static const struct record_comm *find_comm(const struct look *l)
+{
+	return record_find_comm(&l->before.rec, l->o->found.comm);
+}
+
+static int open_cost(struct look *l, struct err *err)
+{
+	const struct optimize_asked *a = l->asked;
+	bool has_pieces = a->passes & PASS_PIECES;
+	int r = 0;
+
+	l->cost = (struct optimize_cost){.elem_bytes = 1,
+					 .alpha_ns = a->alpha_ns,
+					 .bytes_per_ns = a->bytes_per_ns};
+	if (a->bytes_per_ns == 0) {
+		r = ask_open(a->config, a->models, &l->ask, err);
+		l->cost.ask = l->ask;
+		l->cost.elem_bytes = 4;
+		l->cost.of = (struct membership){.n_ranks = a->config->world, .stride = 1};
+	}
+	if (r == 0 && a->run && a->bytes_per_ns == 0) {
+		const struct record_comm *c = find_comm(l);
+
+		l->cost.elem_bytes = l->o->found.elem_bytes;
+		l->cost.of = (struct membership){c->n_ranks, c->base, c->stride,
+						 c->n_members ? c->members : NULL};
+	}
+	l->of_bucket = optimize_cost(&l->cost, has_pieces ? OPTIMIZE_PIECES : 1);
+	return r;
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+/* A row of the plan l->p. Return: 0; negative errno with the sentence: the model has no answer. */
+static int add_row(struct look *l, const char *name, struct err *err)
+{
+	struct optimize_row *row = &l->o->rows[l->o->n_rows++];
+	double ns = buckets_play(&l->o->gradients.job, &l->of_bucket, &l->p, NULL);
+
+	*row = (struct optimize_row){.n = l->p.n, .ns = ns};
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	if (!isnan(ns))
+		return 0;
+	return l->cost.err.text[0] ? err_set(err, EINVAL, "%s", l->cost.err.text)
+				   : err_set(err, ENOMEM, "out of memory");
+}
+
+static void plan_as_recorded(const struct look *l, struct buckets_plan *p)
+{
+	const struct gradients *g = &l->o->gradients;
+
+	buckets_none(&g->job, p);
+	p->n = 0;
+	for (uint32_t i = 0; i < g->job.n; i++) {
+		if (i == 0 || g->recorded[i] != g->recorded[i - 1])
+			p->list[p->n++] = (struct bucket){i, i, 1, 0};
+		p->list[p->n - 1].end = i + 1;
+	}
+}
+
+/* What frameworks do. */
+static int add_frameworks(struct look *l, struct err *err)
+{
+	const struct buckets_job *job = &l->o->gradients.job;
+	struct optimized *o = l->o;
+	char name[96], size[32], first[32];
+	double cycle = 0;
+	uint64_t most = 0;
+	int r;
+
+	if (o->gradients.recorded) {
+		plan_as_recorded(l, &l->p);
+		r = add_row(l, "as recorded", err);
+		if (r < 0)
+			return r;
+	}
+	if (!o->gradients.recorded || job->n != o->found.n) {
+		buckets_none(job, &l->p);
+		r = add_row(l, "no fusion", err);
+		if (r < 0)
+			return r;
+	}
+	buckets_one(job, &l->p);
+	r = add_row(l, "one bucket", err);
+	if (r < 0)
+		return r;
+	buckets_ddp(job, MIB, 25 * MIB, &l->p);
+	r = add_row(l, "DDP: 25 MiB, the first 1 MiB", err);
+	buckets_horovod(job, 5 * MS, 64 * MIB, &l->p);
+	r = r < 0 ? r : add_row(l, "Horovod: 5 ms, 64 MiB", err);
+	buckets_horovod_best(job, &l->of_bucket, MS, &l->p, &cycle, &most);
+	snprintf(name, sizeof(name), "Horovod, tuned: %g ms, %s", cycle / MS,
+		 units_print_bytes(most, size, sizeof(size)));
+	r = r < 0 ? r : add_row(l, name, err);
+	buckets_byteps(job, 4096000, &l->p);
+	r = r < 0 ? r : add_row(l, "BytePS: pieces of 4096000 B", err);
+	buckets_ddp_best(job, &l->of_bucket, true, &l->p, &o->first_cap, &o->more_cap);
+	snprintf(name, sizeof(name), "DDP, tuned: %s, the first %s",
+		 units_print_bytes(o->more_cap, size, sizeof(size)),
+		 units_print_bytes(o->first_cap, first, sizeof(first)));
+	r = r < 0 ? r : add_row(l, name, err);
+	buckets_ddp_best(job, &l->of_bucket, false, &l->p, &o->cap, &o->cap);
+	snprintf(name, sizeof(name), "DDP, tuned: bucket_cap_mb=%g", (double)o->cap / MIB);
+	o->ddp = o->n_rows;
+	return r < 0 ? r : add_row(l, name, err);
+}
+
+static void take_plan(struct look *l)
+{
+	struct buckets_plan *p = &l->o->plan;
+
+	memcpy(p->list, l->p.list, l->p.n * sizeof(*p->list));
+	memcpy(p->is_fused, l->p.is_fused, l->o->gradients.job.n * sizeof(*p->is_fused));
+	p->n = l->p.n;
+	p->n_fused = l->p.n_fused;
+	l->o->planned = l->o->n_rows - 1;
+}
+
+static int add_plans(struct look *l, struct err *err)
+{
+	struct buckets_job job = l->o->gradients.job;
+	int r;
+
+	if (!(l->asked->passes & PASS_OPS))
+		l->o->gradients.job.fused = job.fused = NULL;
+	l->o->log = calloc((size_t)job.n + 1, sizeof(*l->o->log));
+	if (!l->o->log)
+		return err_set(err, ENOMEM, "out of memory");
+	buckets_dpro(&job, &l->of_bucket, &l->p, l->o->log);
+	r = add_row(l, "Algorithm 1 (dPRO)", err);
+	if (r < 0)
+		return r;
+	take_plan(l);
+	buckets_best(&job, &l->of_bucket, &l->p);
+	r = add_row(l, "best", err);
+	if (r == 0 && !l->asked->is_dpro)
+		take_plan(l);
+	return r;
+}
+
+/* Where the plan's rows can be: of whole recorded buckets, each one op. */
+static int retime_rows(struct look *l, struct err *err)
+{
+	struct optimized *o = l->o;
+	int r = 0;
+
+	if (!l->asked->run)
+		return 0;
+	o->rows[o->before].retimed_ns = o->found.step_ns;
+	if (l->asked->layers || l->asked->bytes_per_ns > 0)
+		return 0;
+	for (uint32_t i = 0; i < o->plan.n; i++)
+		if (o->plan.list[i].pieces > 1)
+			return 0;
+	r = retime_plan(l, &o->plan, &o->rows[o->planned].retimed_ns, err);
+	buckets_ddp(&o->gradients.job, o->cap, o->cap, &l->p);
+	return r < 0 ? r : retime_plan(l, &l->p, &o->rows[o->ddp].retimed_ns, err);
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static int take_layers(struct look *l, struct err *err)
+{
+	const struct layers *layers = l->asked->layers;
+	struct memory_asked asked = {1, MEMORY_STATE, l->asked->budget};
+	struct memory_way *w = &l->o->way;
+	double plain = 0, part = 1, recomputed;
+	int r;
+
+	if (!(l->asked->passes & PASS_MEMORY) || isinf(l->asked->budget))
+		return gradients_of_layers(layers, 1, 1, 0, &l->o->gradients, err);
+	r = memory_fit(layers, &asked, w);
+	if (r == -ENOSPC)
+		return err_set(err, ENOSPC,
+			       "no way fits: recomputed, in %u parts, it still needs %.2f GB",
+			       w->parts, w->bytes / 1e9);
+	if (r < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < layers->n; i++)
+		plain += layers->list[i].forward_ns + layers->list[i].backward_ns;
+	for (uint32_t n = 1; n < w->parts; n *= 2)
+		part *= MEMORY_HALF_NS;
+	recomputed = w->ns / (part * w->parts) - plain;
+	return gradients_of_layers(layers, w->parts, part, recomputed, &l->o->gradients, err);
+}
+
+int optimize(const struct optimize_asked *asked, struct optimized *ret, struct err *err)
+{
+	CLEANUP(optimized_deinit) struct optimized o = {.n_rows = 0};
+	CLEANUP(look_deinit) struct look l = {.asked = asked, .o = &o};
+	int r;
+
+	if (asked->run) {
+		r = find_buckets(&l, err);
+		r = r < 0 ? r : gradients_of_record(&o.found, asked->layers, &o.gradients, err);
+	} else {
+		r = take_layers(&l, err);
+	}
+	if (r == 0)
+		r = open_cost(&l, err);
+	if (r == 0 && (buckets_plan_init(&l.p, o.gradients.job.n) < 0 ||
+		       buckets_plan_init(&o.plan, o.gradients.job.n) < 0))
+		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0)
+		r = add_frameworks(&l, err);
+	if (r == 0)
+		r = add_plans(&l, err);
+	if (r == 0)
+		r = retime_rows(&l, err);
+	if (r < 0)
+		return r;
+	o.n_asked = l.cost.n_asked;
+	*ret = o;
+	o = (struct optimized){.n_rows = 0};
+	return 0;
+}
+
+void optimized_deinit(struct optimized *o)
+{
+	found_deinit(&o->found);
+	gradients_deinit(&o->gradients);
+	buckets_plan_deinit(&o->plan);
+	free(o->log);
+	o->log = NULL;
+}

@@ -1,0 +1,54 @@
+/* A plan of buckets for a recorded run or for layers of a file, beside what frameworks do. */
+#pragma once
+
+#include "buckets/memory.h"
+#include "nbox/optimize/cost.h"
+#include "nbox/optimize/found.h"
+#include "nbox/optimize/gradients.h"
+#include "nbox/retime/retime.h"
+
+enum optimize_pass {
+	PASS_TENSORS = 1, /* tsfs */
+	PASS_PIECES = 2,  /* part */
+	PASS_OPS = 4,     /* opfs */
+	PASS_MEMORY = 8   /* mem */
+};
+
+#define OPTIMIZE_PIECES 8 /* that are tried */
+
+struct optimize_asked {
+	const char *run;             /* the word; NULL: there are layers alone */
+	struct recorded *recorded;   /* loaded; NULL: the same */
+	const struct config *config; /* finished; NULL: an op takes alpha_ns + bytes / rate */
+	const struct layers *layers; /* NULL: none */
+	double alpha_ns, bytes_per_ns;
+	unsigned passes; /* enum optimize_pass */
+	bool is_dpro;    /* by Algorithm 1; else the best there is */
+	double budget;   /* bytes of memory; INFINITY: as many as it takes */
+	const char *models;
+};
+
+struct optimize_row {
+	char name[96];
+	uint32_t n;        /* buckets */
+	double ns;         /* by the recurrence */
+	double retimed_ns; /* 0: not re-timed */
+};
+
+#define OPTIMIZE_ROWS 16
+
+struct optimized {
+	struct found found; /* of a record */
+	struct gradients gradients;
+	struct optimize_row rows[OPTIMIZE_ROWS];
+	uint32_t n_rows, before, planned, ddp; /* of the rows: as it is, the plan, DDP's best cap */
+	struct buckets_plan plan;
+	uint64_t cap, first_cap, more_cap; /* bytes: DDP's best limit; the best two */
+	struct buckets_decision *log;      /* owned; of Algorithm 1; NULL: none */
+	struct memory_way way;             /* parts 0: nobody asked */
+	uint64_t n_asked;                  /* sizes that the model was asked for */
+};
+
+/* Return: 0; negative errno with the sentence. */
+int optimize(const struct optimize_asked *asked, struct optimized *ret, struct err *err);
+void optimized_deinit(struct optimized *o);

@@ -1,0 +1,248 @@
+/* See print.h. */
+#include "nbox/optimize/print.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/plain.h"
+#include "base/units.h"
+
+#define MS 1e6
+#define MIB 1048576.
+
+static uint64_t bytes_of(const struct optimized *o, const struct bucket *b)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = b->first; i < b->end; i++)
+		bytes += o->gradients.bytes[i];
+	return bytes;
+}
+
+static double step_of(const struct optimize_row *r)
+{
+	return r->retimed_ns > 0 ? r->retimed_ns : r->ns;
+}
+
+static void print_head(const struct optimize_asked *a, const struct optimized *o, FILE *to)
+{
+	char text[32], word[256];
+
+	if (a->run) {
+		snprintf(word, sizeof(word), "%s", a->run);
+		fprintf(to,
+			"%s: %u all-reduces a step of rank %u, %u steps of %.3f ms; the last is ready after "
+			"%.3f ms\n",
+			plain_text(word), o->found.n, o->found.rank, o->found.n_timed,
+			o->found.step_ns / MS, o->found.ready[o->found.n - 1] / MS);
+	} else {
+		fprintf(to, "%u gradients; the last is ready after %.3f ms\n", o->gradients.job.n,
+			o->gradients.job.end / MS);
+	}
+	if (o->way.parts)
+		fprintf(to, "   memory         %.2f GB%s%s\n", o->way.bytes / 1e9,
+			o->way.recomputes ? ", recomputed" : "",
+			o->way.parts > 1 ? ", accumulated" : "");
+	if (o->way.parts > 1)
+		fprintf(to, "   parts          %u: only the last one's gradients are reduced\n",
+			o->way.parts);
+	if (a->bytes_per_ns > 0)
+		fprintf(to, "   all-reduce     %s + bytes / %.4g GB/s\n",
+			units_print_time(a->alpha_ns, text, sizeof(text)), a->bytes_per_ns);
+}
+
+static void print_table(const struct optimized *o, FILE *to)
+{
+	bool has_retimed = o->rows[o->planned].retimed_ns > 0;
+
+	fprintf(to, "%40s  %7s  %12s%s\n", "plan", "buckets", "step, ms",
+		has_retimed ? "  re-timed, ms" : "");
+	for (uint32_t i = 0; i < o->n_rows; i++) {
+		const struct optimize_row *r = &o->rows[i];
+
+		fprintf(to, "%40s  %7u  %12.3f", r->name, r->n, r->ns / MS);
+		if (r->retimed_ns > 0 && has_retimed)
+			fprintf(to, "  %12.3f", r->retimed_ns / MS);
+		fprintf(to, "%s\n", i == o->planned ? "  <- the plan" : "");
+	}
+}
+
+/* How many gradients are in each. */
+static void print_sizes(const struct optimized *o, FILE *to)
+{
+	for (uint32_t k = 0; k < o->plan.n; k++)
+		fprintf(to, "%s%u", k ? "," : "", o->plan.list[k].end - o->plan.list[k].first);
+	fputs("\n", to);
+}
+
+static void print_gain(const struct optimized *o, FILE *to)
+{
+	const struct optimize_row *was = &o->rows[o->before], *is = &o->rows[o->planned];
+	bool is_retimed = was->retimed_ns > 0 && is->retimed_ns > 0;
+	double from = is_retimed ? was->retimed_ns : was->ns,
+	       now = is_retimed ? is->retimed_ns : is->ns;
+
+	fprintf(to, "   gain           %.3f ms of %.3f, %.1f %%, %s\n", (from - now) / MS,
+		from / MS, 100 * (from - now) / from,
+		is_retimed ? "re-timed" : "by the recurrence q = max(p, q) + t(bytes)");
+}
+
+void optimize_print(const struct optimize_asked *a, const struct optimized *o, FILE *to)
+{
+	uint32_t n_pieces = 0;
+
+	print_head(a, o, to);
+	print_table(o, to);
+	print_gain(o, to);
+	fputs("   gradients      ", to);
+	print_sizes(o, to);
+	for (uint32_t k = 0; k < o->plan.n; k++)
+		n_pieces += o->plan.list[k].pieces > 1;
+	if (n_pieces)
+		fprintf(to, "   pieces         %u of the buckets, by --json\n", n_pieces);
+	if (o->plan.n_fused)
+		fprintf(to, "   fused ops      %u, by --json\n", o->plan.n_fused);
+	fprintf(to, "   PyTorch        DDP(..., bucket_cap_mb=%g): %.3f ms\n", (double)o->cap / MIB,
+		step_of(&o->rows[o->ddp]) / MS);
+	fputs("   PyTorch 2.11   DDP(..., bucket_cap_mb_list=[", to);
+	for (uint32_t k = 0; k < o->plan.n; k++)
+		fprintf(to, "%s%.15g", k ? ", " : "", (double)bytes_of(o, &o->plan.list[k]) / MIB);
+	fprintf(to, "]): the plan, %.3f ms\n   stepper        buckets ",
+		step_of(&o->rows[o->planned]) / MS);
+	print_sizes(o, to);
+	if (o->found.has_no_edges)
+		fputs("   warning: nbox did not see when the gradients were ready; when their "
+		      "all-reduces began stands for it, which is too late where those waited for "
+		      "each other\n",
+		      to);
+	if (a->run && !a->layers)
+		fputs("   note: a record shows whole buckets. One of a run with small ones (PyTorch: "
+		      "bucket_cap_mb=1e-6; stepper: bucket 1B) is the finest; --layers FILE says what "
+		      "was in each\n",
+		      to);
+}
+
+/* --- JSON ---------------------------------------------------------------------------------------
+ */
+
+static json_t *mapping(const struct optimized *o)
+{
+	json_t *list = json_array();
+
+	for (uint32_t k = 0; list && k < o->plan.n; k++) {
+		CLEANUP(freep) char *text = NULL;
+		size_t size;
+		FILE *f = open_memstream(&text, &size);
+
+		for (uint32_t i = o->plan.list[k].first; f && i < o->plan.list[k].end; i++)
+			fprintf(f, "%s%u", i > o->plan.list[k].first ? "+" : "", i);
+		if (f)
+			fclose(f);
+		json_array_append_new(list, json_string(text ? text : ""));
+	}
+	return list;
+}
+
+static int write_json(json_t *o, const char *path, struct err *err)
+{
+	FILE *f;
+	int r = o ? file_create(path, &f, err) : err_set(err, ENOMEM, "out of memory");
+
+	if (r == 0) {
+		json_dumpf(o, f, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+		fputc('\n', f);
+		r = file_finish(f, path, err);
+	}
+	json_decref(o);
+	return r;
+}
+
+int optimize_write_mapping(const struct optimized *o, const char *path, struct err *err)
+{
+	return write_json(json_pack("{so}", "mapping", mapping(o)), path, err);
+}
+
+static json_t *rows_json(const struct optimized *o)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; list && i < o->n_rows; i++) {
+		const struct optimize_row *r = &o->rows[i];
+		json_t *row = json_pack("{ss, sI, sf}", "plan", r->name, "buckets",
+					(json_int_t)r->n, "step_ms", r->ns / MS);
+
+		if (r->retimed_ns > 0)
+			json_object_set_new(row, "retimed_ms", json_real(r->retimed_ns / MS));
+		json_array_append_new(list, row);
+	}
+	return list;
+}
+
+static json_t *gradients_json(const struct optimized *o)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; list && i < o->gradients.job.n; i++)
+		json_array_append_new(list, json_pack("{sI, ss, sI, sf, sb}", "gradient",
+						      (json_int_t)i, "name", o->gradients.names[i],
+						      "bytes", (json_int_t)o->gradients.bytes[i],
+						      "ready_ms", o->gradients.ready[i] / MS,
+						      "op_is_fused", (int)o->plan.is_fused[i]));
+	return list;
+}
+
+static json_t *log_json(const struct optimized *o)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; list && i < o->gradients.job.n; i++) {
+		const struct buckets_decision *d = &o->log[i];
+
+		json_array_append_new(list,
+				      json_pack("{sI, sf, sf, sf, sf, sb, sb}", "gradient",
+						(json_int_t)d->gradient, "sync_before_ends_ms",
+						d->q_before / MS, "ready_ms", d->p / MS,
+						"sync_fused_ms", d->t_fused / MS, "sync_ms",
+						d->t / MS, "fuses", (int)d->fuses, "fuses_ops",
+						(int)d->fuses_ops));
+	}
+	return list;
+}
+
+static json_t *buckets_json(const struct optimized *o)
+{
+	json_t *list = json_array();
+
+	for (uint32_t k = 0; list && k < o->plan.n; k++) {
+		const struct bucket *b = &o->plan.list[k];
+
+		json_array_append_new(list,
+				      json_pack("{sI, sI, sI, sI}", "first", (json_int_t)b->first,
+						"gradients", (json_int_t)(b->end - b->first),
+						"bytes", (json_int_t)bytes_of(o, b), "pieces",
+						(json_int_t)b->pieces));
+	}
+	return list;
+}
+
+int optimize_write_json(const struct optimize_asked *a, const struct optimized *o, const char *path,
+			struct err *err)
+{
+	json_t *all =
+		json_pack("{so, so, so, so, so, s{sf, sf, sf}, sf, sf, sI}", "mapping", mapping(o),
+			  "buckets", buckets_json(o), "plans", rows_json(o), "gradients",
+			  gradients_json(o), "search", log_json(o), "ddp", "bucket_cap_mb",
+			  (double)o->cap / MIB, "first_of_two_mb", (double)o->first_cap / MIB,
+			  "second_of_two_mb", (double)o->more_cap / MIB, "before_ms",
+			  step_of(&o->rows[o->before]) / MS, "after_ms",
+			  step_of(&o->rows[o->planned]) / MS, "sizes_asked",
+			  (json_int_t)o->n_asked);
+
+	if (all && a->run)
+		json_object_set_new(all, "run", json_string(a->run));
+	return write_json(all, path, err);
+}

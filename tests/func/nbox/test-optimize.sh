@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# nbox optimize: a run with small buckets is planned, the plan is re-timed, and run. Theorems, the exact programme: tests/unit/buckets.
+. "$(dirname "$0")/lib.sh"
+
+# An all-reduce takes 20 ms at least, however little is in it: a plan wins much on any machine.
+net=(--nodes 8 --gpus-per-node 1 --real 0 --data none --model "ring:bw=3Gbps,alpha=1430us")
+# run NAME BUCKETS [OPTION of the stepper...]
+run() {
+	local name=$1 buckets=$2; shift 2
+	printf '%s\n' "style ddp" "$buckets" "update 1ms" "layer x8 forward=1ms backward=2ms params=256KiB" >"$name.job"
+	timeout 100 "$NBOX" run --quiet --out "$name" "${net[@]}" -- "$BUILD/tests/apps/stepper" "$name.job" --iterations 5 --warmup 1 "$@"
+}
+# holds NAME: Python's assertions on standard input hold
+holds() {
+	cat - >holds.py
+	check "$1" python3 -S -c 'import json, subprocess, sys
+nbox = sys.argv[1]
+def ask(*words):
+    return json.loads(subprocess.run([nbox, *words, "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
+def row(d, name): return next(p for p in d["plans"] if p["plan"].startswith(name))
+def near(a, b, share): assert abs(a - b) <= share * abs(b), f"{a} and {b}: further apart than {share:.3g} of it"
+exec(open("holds.py").read())' "$NBOX"
+}
+
+exits 0 "a run with small buckets" run small "bucket 1B"
+exits 0 "a plan" "$NBOX" optimize small --out plan.json
+says "re-timed" "re-timed"
+says "bucket_cap_mb_list=" "with a list for PyTorch"
+buckets=$(sed -n 's/^ *stepper *//p' <<<"$out")
+exits 0 "its run" run planned "$buckets"
+exits 0 "the same of a captured graph" run graph "bucket 1B" --graph
+holds "the recurrence is the re-timing; the plan is the best, wins much, and as much when it runs" <<'P'
+for run in "small", "graph":
+    d = ask("optimize", run)
+    was, best = row(d, "as recorded"), row(d, "best")
+    near(was["step_ms"], was["retimed_ms"], 0.05)
+    near(best["step_ms"], best["retimed_ms"], 0.05)
+    assert all(p["step_ms"] >= best["step_ms"] - 1e-9 for p in d["plans"])
+    assert best["retimed_ms"] < 0.7 * was["retimed_ms"], d["plans"]
+    assert [sum(map(int, "+".join(d["mapping"]).split("+")))] == [sum(range(8))]
+    assert len(d["gradients"]) == len(d["search"]) == 8
+assert json.load(open("plan.json"))["mapping"] == ask("optimize", "small")["mapping"]
+live = row(ask("optimize", "planned"), "as recorded")["retimed_ms"]
+assert live < 0.7 * row(ask("optimize", "small"), "as recorded")["retimed_ms"], live
+P
+holds "on another cluster the same run has another plan" <<'P'
+d = ask("optimize", "small", "--nodes", "64")
+assert len(d["mapping"]) == 1 and row(d, "best")["retimed_ms"] < 0.3 * row(d, "as recorded")["retimed_ms"], d["plans"]
+d = ask("optimize", "small", "--model", "none")
+assert len(d["mapping"]) == 8, d["plans"]
+P
+holds "a plan of no change gives the run's own times" <<'P'
+d = ask("optimize", "small", "--sync", "0us,1GB/s")
+assert len(d["mapping"]) == 8 and row(d, "best").get("retimed_ms") is None
+P
+
+cat >layers <<'L'
+# four layers, in the order of the forward pass
+layer x2 forward=1ms backward=2ms params=4MB out=1GB
+act forward=1ms backward=1ms out=1GB kept=no
+layer x2 forward=1ms backward=2ms params=4MB out=1GB fused=2ms
+L
+exits 0 "of layers alone" "$NBOX" optimize --layers layers --sync 1ms,5GB/s --pass tsfs,opfs --opt dpro
+says "Algorithm 1" "by Algorithm 1"
+says "fused ops" "with op fusion"
+exits 0 "as the model of a cluster says" "$NBOX" optimize --layers layers --nodes 8 --preset p5
+exits 0 "that must fit" "$NBOX" optimize --layers layers --sync 1ms,5GB/s --pass tsfs,mem --mem 3GB
+says "accumulated" "in parts"
+exits 0 "a run with two layers a bucket" run pairs "bucket 512KiB"
+echo "layer x8 backward=2ms params=256KiB" >pairs.layers
+exits 0 "layers say what was in its buckets" "$NBOX" optimize pairs --layers pairs.layers --json pairs.json
+is "$(json pairs.json 'len(d["gradients"]), d["plans"][0]["buckets"], d["plans"][1]["buckets"]')" "(8, 4, 8)" "eight gradients in four buckets"
+exits 0 "memory" "$NBOX" mem layers --mem 3GB
+says "fits" "what fits is told"
+exits 1 "memory that nothing fits" "$NBOX" mem layers --mem 1MB
+says "nothing fits: in 1024 parts" "with a sentence"
+exits 2 "a wrong key" "$NBOX" mem <(echo "a backwrd=2ms")
+exits 2 "no run" "$NBOX" optimize
+exits 2 "op fusion without times" "$NBOX" optimize small --pass tsfs,opfs
+says "fused=TIME" "with a way out"
+exits 1 "layers of another job" "$NBOX" optimize small --layers layers
+says "the record's all-reduce 0 of a step has 262144 bytes" "named by its bytes"
+finish
