@@ -7,31 +7,35 @@
 #include "base/file.h"
 #include "base/options.h"
 #include "base/suggest.h"
+#include "base/units.h"
 #include "nbox/commands.h"
 #include "nbox/reshard/print.h"
 #include "nbox/reshard/table2.h"
+#include "nbox/reshard/verify.h"
 
-enum verb { PLAN, VERBS };
-static const char *const verbs[] = {"plan"};
+enum verb { PLAN, VERIFY, VERBS };
+static const char *const verbs[] = {"plan", "verify"};
 
 struct request {
 	enum verb verb; /* VERBS: none yet */
 	struct question question;
-	const char *json, *trace;
+	const char *json, *trace, *link;
 	bool is_table2;
 };
 
 static int usage(void)
 {
 	fputs("usage: nbox reshard plan --tensor AxBxC --src LAYOUT@HxD --dst LAYOUT@HxD --nic RATE [OPTION...]\n"
+	      "       nbox reshard verify --tensor AxBxC --src LAYOUT@HxD --dst LAYOUT@HxD [OPTION...]\n"
 	      "       nbox reshard --suite table2\n\n"
 	      "A tensor goes from the devices of one pipeline stage to those of the next, where it lies otherwise. plan: its\n"
-	      "unit tasks, who sends each and when, and how near that is to the bound.\n"
-	      "A layout has a symbol for each dimension of the tensor: R all of it,\n"
+	      "unit tasks, who sends each and when, and how near that is to the bound. verify: does it, with a process for\n"
+	      "each device, and compares every element. A layout has a symbol for each dimension of the tensor: R all of it,\n"
 	      "S0 cut along the hosts, S1 along the devices of a host, S01 along both; then hosts x devices of a host.\n\n",
 	      stdout);
 	option_help(COMMAND_RESHARD, 23, stdout);
-	fputs("\n  nbox reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --nic 10Gbps\n",
+	fputs("\n  nbox reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --nic 10Gbps\n"
+	      "  nbox reshard verify --tensor 30x7 --dtype u8 --src S0R@2x2 --dst RS01@3x1\n",
 	      stdout);
 	return 0;
 }
@@ -47,8 +51,8 @@ static int take_verb(struct request *q, const char *word, struct err *err)
 		if (strcmp(word, verbs[i]) == 0)
 			q->verb = (enum verb)i;
 	return q->verb != VERBS ? 0
-				: err_set(err, EINVAL, "'%s' is not plan%s%s%s", word,
-					  near ? "; did you mean '" : "", near ? near : "",
+				: err_set(err, EINVAL, "'%s' is neither plan nor verify%s%s%s",
+					  word, near ? "; did you mean '" : "", near ? near : "",
 					  near ? "'?" : "");
 }
 
@@ -61,6 +65,11 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 	case FLAG_RESHARD_TRACE:
 		q->trace = w->value;
 		return 0;
+	case FLAG_RESHARD_LINK:
+		q->link = w->value;
+		return strcmp(w->value, "shm") == 0 || strcmp(w->value, "tcp") == 0
+			       ? 0
+			       : err_set(err, EINVAL, "--link '%s': it is shm or tcp", w->value);
 	case FLAG_RESHARD_SUITE:
 		q->is_table2 = strcmp(w->value, "table2") == 0;
 		return q->is_table2 ? 0
@@ -125,6 +134,53 @@ static int tell(const struct request *q, const struct answer *a, struct err *err
 	return r;
 }
 
+static int verify_json(const struct verified *v, const char *link, const char *path,
+		       struct err *err)
+{
+	FILE *to;
+	int r = file_create(path, &to, err);
+
+	if (r < 0)
+		return r;
+	fprintf(to,
+		"{\"processes\": %u, \"link\": \"%s\", \"elements\": %llu, \"wrong\": %llu, "
+		"\"crossing_bytes\": %llu, \"expected_crossing_bytes\": %llu, \"inside_bytes\": "
+		"%llu}\n",
+		v->processes, link, (unsigned long long)v->elements, (unsigned long long)v->wrong,
+		(unsigned long long)v->crossing_bytes, (unsigned long long)v->expected_bytes,
+		(unsigned long long)v->inside_bytes);
+	return file_finish(to, path, err);
+}
+
+static void verify_print(const struct verified *v, const char *link)
+{
+	char crossing[32], inside[32];
+
+	printf("verified    %llu elements at the destination, %llu wrong; %u processes over %s\n"
+	       "bytes       %s from host to host, %s inside hosts; by the closed form %s (%llu B)\n",
+	       (unsigned long long)v->elements, (unsigned long long)v->wrong, v->processes, link,
+	       units_print_bytes(v->crossing_bytes, crossing, sizeof(crossing)),
+	       units_print_bytes(v->inside_bytes, inside, sizeof(inside)),
+	       v->crossing_bytes == v->expected_bytes ? "as many" : "NOT as many",
+	       (unsigned long long)v->expected_bytes);
+}
+
+/* Return: 0; 1: something is wrong; a negative errno with the sentence. */
+static int verify(const struct request *q, const struct answer *a, struct err *err)
+{
+	const struct verify v = {&a->reshard, &a->plan, a->of.strategy, &a->of.net, q->link};
+	struct verified done;
+	int r = verify_run(&v, &done, err);
+
+	if (r == 0 && q->json)
+		r = verify_json(&done, q->link, q->json, err);
+	if (r == 0 && !is_stdout(q->json))
+		verify_print(&done, q->link);
+	if (r == 0 && (done.wrong || done.crossing_bytes != done.expected_bytes))
+		return 1;
+	return r;
+}
+
 static int take_words(struct request *q, int argc, char **argv, struct err *err)
 {
 	struct option_word w;
@@ -138,14 +194,15 @@ static int take_words(struct request *q, int argc, char **argv, struct err *err)
 			r = take_option(q, &w, err);
 	}
 	if (r == 0 && q->verb == VERBS && !q->is_table2)
-		r = err_set(err, EINVAL, "what? nbox reshard plan, or --suite table2; see --help");
+		r = err_set(err, EINVAL,
+			    "what? nbox reshard plan, verify, or --suite table2; see --help");
 	return r;
 }
 
 int cmd_reshard(int argc, char **argv)
 {
 	CLEANUP(answer_deinit) struct answer a = {0};
-	struct request q = {.verb = VERBS};
+	struct request q = {.verb = VERBS, .link = "shm"};
 	struct err err = {""};
 	int r, code = 1;
 
@@ -154,14 +211,20 @@ int cmd_reshard(int argc, char **argv)
 			return usage();
 	question_init(&q.question);
 	r = take_words(&q, argc, argv, &err);
+	if (q.verb == VERIFY && !(q.question.net.nic > 0))
+		q.question.net.nic = 1; /* it measures no time */
 	if (r == 0 && !q.is_table2)
 		r = question_answer(&q.question, &a, &err);
 	if (r < 0)
 		code = 2;
+	else if (q.is_table2)
+		r = suite(&q, &err);
 	else
-		r = q.is_table2 ? suite(&q, &err) : tell(&q, &a, &err);
-	if (r == 0)
-		return 0;
+		r = q.verb == PLAN ? tell(&q, &a, &err) : verify(&q, &a, &err);
+	if (r == -EINVAL) /* too large to verify */
+		code = 2;
+	if (r >= 0)
+		return r;
 	fprintf(stderr, "nbox reshard: %s\n", err.text[0] ? err.text : strerror(-r));
 	return code;
 }
