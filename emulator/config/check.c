@@ -375,7 +375,7 @@ static int name_nodes(struct config *c, struct err *err)
 		struct err why;
 		char *text;
 
-		if (link_change_is_one(v->items[i].text))
+		if (link_change_is_one(v->items[i].text) || resharding_is_one(v->items[i].text))
 			continue;
 		if (rack_nodes(v->items[i].text, c->fabric, &text, &why) < 0)
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
@@ -399,17 +399,20 @@ static int check_model(struct config *c, struct err *err)
 	free(c->what_ifs);
 	failures_free(c->failures, c->n_failures);
 	link_changes_free(c->link_changes, c->n_link_changes);
-	c->n_what_ifs = c->n_failures = c->n_link_changes = 0;
+	reshardings_free(c->reshardings, c->n_reshardings);
+	c->n_what_ifs = c->n_failures = c->n_link_changes = c->n_reshardings = 0;
 	c->what_ifs = calloc(v->n_items + 1, sizeof(*c->what_ifs));
 	c->failures = calloc(v->n_items + 1, sizeof(*c->failures));
 	c->link_changes = calloc(v->n_items + 1, sizeof(*c->link_changes));
-	if (!c->what_ifs || !c->failures || !c->link_changes)
+	c->reshardings = calloc(v->n_items + 1, sizeof(*c->reshardings));
+	if (!c->what_ifs || !c->failures || !c->link_changes || !c->reshardings)
 		return err_set(err, ENOMEM, "out of memory");
 	if (name_nodes(c, err) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < v->n_items; i++) {
 		const char *text = v->items[i].text;
 		bool is_failure = failure_is_one(text), is_link = link_change_is_one(text);
+		bool is_resharding = resharding_is_one(text);
 		struct err why;
 		int r = 0;
 
@@ -427,12 +430,16 @@ static int check_model(struct config *c, struct err *err)
 		else if (is_link)
 			r = link_change_parse(text, c->fabric, &c->link_changes[c->n_link_changes],
 					      &why);
+		else if (is_resharding)
+			r = resharding_parse(text, &c->topology, c->fabric,
+					     &c->reshardings[c->n_reshardings], &why);
 		else
 			c->what_ifs[c->n_what_ifs++] = text;
 		if (r < 0)
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
 		c->n_failures += is_failure;
 		c->n_link_changes += is_link;
+		c->n_reshardings += is_resharding;
 		if (!c->steps.n_ops &&
 		    ((is_failure && c->failures[c->n_failures - 1].at.is_steps) ||
 		     (is_link && when_has_steps(&c->link_changes[c->n_link_changes - 1].when))))
@@ -454,6 +461,11 @@ static int check_choices(struct config *c, struct err *err)
 	    (r = value_choice(c, CONFIG_LOG, &level, err)) < 0)
 		return r;
 	c->exchange = (uint32_t)exchange;
+	if (c->n_reshardings && exchange != EXCHANGE_NONE && !c->is_of_run)
+		return value_refuse(c, CONFIG_EXCHANGE, 0, err,
+				    "'%.64s': a plan's times have no messages that could cross the "
+				    "link: --exchange none",
+				    c->reshardings[0].text);
 	c->data = (uint32_t)data;
 	c->split = (enum split_policy)split;
 	c->payload_work = (enum config_payload_work)work;

@@ -44,6 +44,7 @@ struct config *config_free(struct config *c)
 	free(c->what_ifs);
 	failures_free(c->failures, c->n_failures);
 	link_changes_free(c->link_changes, c->n_link_changes);
+	reshardings_free(c->reshardings, c->n_reshardings);
 	free(c->addrs);
 	free(c->default_addr);
 	free(c->data_for);

@@ -22,6 +22,7 @@
 #include "config/data-for.h"
 #include "config/failure.h"
 #include "config/link-change.h"
+#include "config/resharding.h"
 #include "config/value.h"
 #include "fabric/fabric.h"
 #include "links/rdma/options.h"
@@ -64,6 +65,8 @@ struct config {
 	size_t n_failures;
 	struct link_change *link_changes; /* owned */
 	size_t n_link_changes;
+	struct resharding *reshardings; /* owned */
+	size_t n_reshardings;
 	struct step_rule steps; /* what a step is */
 	struct expect *expects; /* owned; as the items of CONFIG_EXPECT */
 	size_t n_expects;
@@ -129,7 +132,7 @@ char *config_where(const struct config *c, enum option_id id, size_t item, char 
 /* Times with what-ifs and without may differ. */
 static inline bool config_moves_times(const struct config *c)
 {
-	return c->n_what_ifs || c->n_link_changes;
+	return c->n_what_ifs || c->n_link_changes || c->n_reshardings;
 }
 /* "ring + slow:rank=3 + fail:rank=17,time=30s": the model, its what-ifs as the chain has them, and
  * those that are no delays; cut where it is longer. Return: @buf. */

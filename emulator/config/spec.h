@@ -11,7 +11,7 @@ struct spec {
 	char copy[256];
 	struct spec_pair {
 		const char *key, *value; /* point into @copy */
-	} pairs[8];
+	} pairs[12];
 	size_t n;
 };
 

@@ -20,9 +20,10 @@
 #define SUFFIX ".so"
 #define PATH_BYTES 4096
 #define MAX_FOUND 256
-/* What-ifs without a plug-in: nbox itself carries them out (config/failure.h, link-change.h). */
-static const char *const own_names[] = {"fail", "desync", "link", "load"};
-#define OWN_NAMES "fail desync link load"
+/* What-ifs without a plug-in: nbox itself carries them out (config/failure.h, link-change.h,
+ * resharding.h). */
+static const char *const own_names[] = {"fail", "desync", "link", "load", "xmesh"};
+#define OWN_NAMES "fail desync link load xmesh"
 
 /* The table as this ABI began: none may be shorter. */
 #define TABLE_MIN \

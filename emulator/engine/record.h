@@ -83,7 +83,13 @@ enum {
 	RECORD_OF_MODEL = 8,
 	RECORD_NO_EDGES = 16,
 	RECORD_FAR_ABOVE = 32, /* of 64 MiB or more, and longer than twice the bound */
-	RECORD_NO_PROCESS = 64 /* its rank has none here: its gate opened in another run (--with) */
+	RECORD_NO_PROCESS =
+		64, /* its rank has none here: its gate opened in another run (--with) */
+	/* with the what-if xmesh: a resharding step with a plan's times; what it moves was assumed;
+	 * not as declared, and left alone */
+	RECORD_PLANNED = 128,
+	RECORD_PLAN_ASSUMED = 256,
+	RECORD_LEFT_ALONE = 512
 };
 
 /* One op of one real rank, once it is over. */

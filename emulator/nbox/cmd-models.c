@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "config/failure.h"
 #include "config/link-change.h"
+#include "config/resharding.h"
 #include "engine/delay-plugin.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/paths.h"
@@ -29,7 +30,8 @@ static const struct {
 } own[] = {{"fail", failure_help},
 	   {"desync", failure_desync_help},
 	   {"link", link_change_help},
-	   {"load", link_change_load_help}};
+	   {"load", link_change_load_help},
+	   {"xmesh", resharding_help}};
 
 struct listing {
 	enum group group; /* that is printed */
@@ -68,7 +70,7 @@ static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *
 /* Keys that the plug-ins among them have from nbox. */
 static void print_scope(void)
 {
-	puts("  each but fail, desync, link and load, which have keys of their own, takes besides:\n"
+	puts("  each but fail, desync, link, load and xmesh, which have keys of their own, takes besides:\n"
 	     "      from=<time or steps>   since when, after the run's first op (default 0s); steps: see --steps\n"
 	     "      for=<time or steps>    for how long (default: to the end)\n"
 	     "      every=<time or steps>  and again so much later, for ever (default: once)\n"

@@ -6,26 +6,15 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "engine/sim-ranks.h"
+#include "engine/record.h"
 #include "op/awaited.h"
 #include "op/batch.h"
 #include "op/contention.h"
 #include "op/moment.h"
 #include "op/p2p-start.h"
+#include "op/resharding.h"
 
 /* --- calls --------------------------------------------------------------------------------- */
-
-static uint64_t buffer_bytes(const struct op *op)
-{
-	uint64_t chunk = op->sched->chunk_bytes ? op->sched->chunk_bytes : SCHED_CHUNK_DEFAULT;
-
-	return sim_buffered(op->sched) * chunk;
-}
-
-double messages_buffered(const struct op *op, uint64_t bytes)
-{
-	return bytes ? fmin(1, (double)buffer_bytes(op) / (double)bytes) : 1;
-}
 
 bool messages_are_alltoall(const struct op *op)
 {
@@ -143,7 +132,7 @@ static bool is_free(const struct op *op, uint32_t k, bool is_plain, double start
 	uint32_t call;
 	const struct post *peer = peer_of(op, k, &call);
 
-	return messages_buffered(op, op->p2p->calls[k].bytes) >= 1 || !is_real(op, k) ||
+	return p2p_buffered(op, op->p2p->calls[k].bytes) >= 1 || !is_real(op, k) ||
 	       (peer && post_start(peer, is_plain) <= start);
 }
 
@@ -154,7 +143,7 @@ static void await_sender(const struct batch *p, struct claim *c, const struct co
 {
 	struct op *op = p->post->op;
 	uint32_t k = p->index[i];
-	double all = (double)op->p2p->calls[k].bytes, taken = (double)buffer_bytes(op);
+	double all = (double)op->p2p->calls[k].bytes, taken = (double)p2p_buffer_bytes(op);
 	double ns = p->ns[i] * fmin(1, (all - taken) / (double)p->calls[i].bytes);
 
 	if (all > taken)
@@ -216,7 +205,7 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 		if (op->p2p->calls[k].is_send && has_message(op, k))
 			batch_add(&p, k,
 				  is_free(op, k, is_plain, start) ? op->p2p->calls[k].bytes
-								  : buffer_bytes(op));
+								  : p2p_buffer_bytes(op));
 	if (r < 0 || p.n == 0)
 		return r;
 	r = batch_solve(&p, err);
@@ -245,7 +234,7 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 	if (r < 0)
 		return r;
 	*from = fmax(*from, start + batch_extra_ns(&p.timing, is_plain));
-	if (!is_plain)
+	if (!is_plain || op->p2p->plan)
 		op->p2p->timing = p.timing;
 	return 0;
 }
@@ -277,7 +266,9 @@ static int begin(struct post *post, struct err *err)
 	p2p->sent = calloc((size_t)post->op->n_flows + 1, sizeof(*p2p->sent));
 	if (!p2p->awaited || !p2p->sent)
 		return err_set(err, ENOMEM, "out of memory");
-	r = send_all(post, false, number, err);
+	r = p2p->plan ? 0 : send_all(post, false, number, err);
+	if (p2p->plan)
+		resharding_send(post);
 	if (r == 0 && config_moves_times(ops->config))
 		r = send_all(post, true, number, err);
 	else
@@ -289,7 +280,7 @@ bool messages_wait_for_nobody(const struct op *op)
 {
 	for (uint32_t k = 0; op->p2p->sent && k < op->n_flows; k++)
 		if (!op->p2p->calls[k].is_send || !has_message(op, k) ||
-		    messages_buffered(op, op->p2p->calls[k].bytes) < 1)
+		    p2p_buffered(op, op->p2p->calls[k].bytes) < 1)
 			return false;
 	return op->p2p->sent;
 }
@@ -312,7 +303,7 @@ static int send_rest(struct post *post, uint32_t k, bool is_plain, uint64_t numb
 	CLEANUP(batch_deinit) struct batch p;
 	struct op *op = post->op;
 	const struct message *m = &op->p2p->sent[k];
-	uint64_t bytes = op->p2p->calls[k].bytes, taken = buffer_bytes(op);
+	uint64_t bytes = op->p2p->calls[k].bytes, taken = p2p_buffer_bytes(op);
 	double there, begin, alone, all_ns, ns, handed;
 	struct contention got;
 	struct post *to;
@@ -355,6 +346,28 @@ static int send_rest(struct post *post, uint32_t k, bool is_plain, uint64_t numb
 	return 0;
 }
 
+/* The same of a sender with a plan. Where the receiver is left alone, so is the message: it takes
+ * what it takes by itself. */
+static int meet_planned(struct post *post, uint32_t k, struct post *to, uint32_t call,
+			uint64_t number, struct err *err)
+{
+	CLEANUP(batch_deinit) struct batch p = {0};
+	int r;
+
+	if (!(to->op->p2p->flags & RECORD_LEFT_ALONE)) {
+		resharding_meet(post, k, to, call);
+		return 0;
+	}
+	r = batch_init(&p, post, false, number, err);
+	if (r < 0)
+		return r;
+	batch_add(&p, k, post->op->p2p->calls[k].bytes);
+	r = batch_solve(&p, err);
+	if (r == 0)
+		resharding_meet_plainly(post, k, to, call, p.ns[0]);
+	return r;
+}
+
 /* Call @k of the sender's is for a real rank, which is there now. */
 static int meet(struct post *post, uint32_t k, bool is_plain, uint64_t number, struct err *err)
 {
@@ -365,6 +378,8 @@ static int meet(struct post *post, uint32_t k, bool is_plain, uint64_t number, s
 	struct post *to = peer_of(post->op, k, &call);
 	struct awaited *a = to->op->p2p->awaited;
 
+	if (post->op->p2p->plan && !is_plain)
+		return meet_planned(post, k, to, call, number, err);
 	if (m->is_part[is_plain])
 		return send_rest(post, k, is_plain, number, err);
 	await_claim(NULL, a, call, is_plain, m->number[is_plain], m->at[is_plain],
@@ -381,7 +396,7 @@ static void wait_for_virtual(const struct run *run, struct post *post, uint32_t 
 {
 	const struct op *op = post->op;
 	const struct sched_p2p *call = &op->p2p->calls[k];
-	double share = messages_buffered(op, call->bytes), *from;
+	double share = p2p_buffered(op, call->bytes), *from;
 
 	if (share >= 1)
 		return;
@@ -447,18 +462,22 @@ static int play(struct run *run, bool is_plain, struct err *err)
 		struct post *post = run->posts[i];
 		const struct op *op = post->op;
 		double *from = &op->p2p->awaited->from[is_plain];
+		bool is_planned = op->p2p->plan && !is_plain;
 
-		*from = fmax(*from,
-			     post_start(post, is_plain) + batch_extra_ns(&run->timing, is_plain));
+		if (is_planned)
+			resharding_virtual(run, post);
+		else
+			*from = fmax(*from, post_start(post, is_plain) +
+						    batch_extra_ns(&run->timing, is_plain));
 		for (uint32_t k = 0; k < op->n_flows && r == 0; k++) {
 			if (!op->p2p->calls[k].is_send || !is_of(run, op, k))
 				continue;
 			if (is_real(op, k))
 				r = meet(post, k, is_plain, run->number, err);
-			else
+			else if (!is_planned)
 				wait_for_virtual(run, post, k, is_plain);
 		}
-		if (r == 0)
+		if (r == 0 && !is_planned)
 			r = from_virtual(run, post, is_plain, err);
 	}
 	return r;

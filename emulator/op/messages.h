@@ -13,7 +13,5 @@ int messages_sent(struct post *post, struct err *err);
 bool messages_wait_for_nobody(const struct op *op);
 /* The calls of @run, with has_messages: what its posts' ends follow from. Return: as above. */
 int messages_play(struct run *run, struct err *err);
-/* What buffers take of a message, a share of it. */
-double messages_buffered(const struct op *op, uint64_t bytes);
 /* Whether @op sends to and receives from each of the others, more than one. */
 bool messages_are_alltoall(const struct op *op);

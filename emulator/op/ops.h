@@ -54,7 +54,8 @@ struct ops {
 	uint32_t n_open;           /* called by somebody, not done by all */
 	struct asked asked;        /* the collectives so far */
 	/* of the first op: the summary counts them */
-	bool is_below_bound_told, is_lag_told, is_peers_told;
+	bool is_below_bound_told, is_lag_told, is_peers_told, is_left_alone_told;
+	uint64_t planned; /* config->reshardings with a part of a step, the first 64, a bit each */
 };
 
 void ops_warn(struct ops *ops, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

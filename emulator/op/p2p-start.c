@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "engine/sim-ranks.h"
+
 static double start_at(const struct post *post, uint32_t world_rank, bool is_plain)
 {
 	return is_plain ? timeline_plain_start(post->node) : timeline_start(post->node, world_rank);
@@ -28,4 +30,16 @@ double p2p_start(const struct run *run, const struct post *caller, uint32_t worl
 double p2p_start_of(const struct run *run, const struct post *caller, uint32_t rank, bool is_plain)
 {
 	return p2p_start(run, caller, membership_world(&run->comm->members.map, rank), is_plain);
+}
+
+uint64_t p2p_buffer_bytes(const struct op *op)
+{
+	uint64_t chunk = op->sched->chunk_bytes ? op->sched->chunk_bytes : SCHED_CHUNK_DEFAULT;
+
+	return sim_buffered(op->sched) * chunk;
+}
+
+double p2p_buffered(const struct op *op, uint64_t bytes)
+{
+	return bytes ? fmin(1, (double)p2p_buffer_bytes(op) / (double)bytes) : 1;
 }

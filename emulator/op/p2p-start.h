@@ -1,4 +1,5 @@
-/* When ranks start point-to-point calls, virtual ones too. @is_plain: without what-ifs. */
+/* When ranks start point-to-point calls, virtual ones too, and what NCCL's buffers take of their
+ * messages. @is_plain: without what-ifs. */
 #pragma once
 
 #include "op/table.h"
@@ -12,3 +13,6 @@ double p2p_start(const struct run *run, const struct post *caller, uint32_t worl
 		 bool is_plain);
 /* The same of comm rank @rank. */
 double p2p_start_of(const struct run *run, const struct post *caller, uint32_t rank, bool is_plain);
+/* What buffers take of a message, at most; and as a share of one of @bytes. */
+uint64_t p2p_buffer_bytes(const struct op *op);
+double p2p_buffered(const struct op *op, uint64_t bytes);

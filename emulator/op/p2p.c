@@ -17,6 +17,7 @@
 #include "op/messages.h"
 #include "op/moment.h"
 #include "op/p2p-start.h"
+#include "op/resharding.h"
 
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
 {
@@ -63,6 +64,8 @@ int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, str
 	};
 	op->sched = &p2p->sched;
 	r = sched_init(&p2p->sched, err);
+	if (r == 0 && resharding_find(op) < 0)
+		return err_set(err, ENOMEM, "out of memory");
 	return r < 0 ? r : call_check_bytes(c, &p2p->sched, err);
 }
 

@@ -13,6 +13,7 @@
 #include "op/latest.h"
 #include "op/messages.h"
 #include "op/p2p-start.h"
+#include "op/resharding.h"
 
 #define PEERS_MAX (1 << 19) /* of ranks told apart, looked at one by one: some milliseconds */
 
@@ -33,7 +34,7 @@ static bool is_beside(const struct post *post, const struct radix *image, int64_
 static double over_at(const struct op *op, const struct sched_p2p *call, double own, double peer,
 		      double ns)
 {
-	double taken = messages_buffered(op, call->bytes), begin = call->is_send ? own : peer;
+	double taken = p2p_buffered(op, call->bytes), begin = call->is_send ? own : peer;
 	double full = begin + taken * ns, both = fmax(own, peer);
 
 	if (taken >= 1)
@@ -48,7 +49,7 @@ static double over_at(const struct op *op, const struct sched_p2p *call, double 
 static double over_together(const struct op *op, const struct sched_p2p *call, double own,
 			    double peer, double ns)
 {
-	double taken = call->is_send ? messages_buffered(op, call->bytes) : 0;
+	double taken = call->is_send ? p2p_buffered(op, call->bytes) : 0;
 
 	return taken < 1 ? fmax(own, peer) + (1 - taken) * ns : own;
 }
@@ -119,7 +120,7 @@ static void wait_for_peers(const struct run *run, struct post *post)
 		uint32_t peer = membership_world(&op->comm->members.map, call->peer);
 
 		if (op->flows[k].turn == run->turn &&
-		    (!call->is_send || messages_buffered(op, call->bytes) < 1))
+		    (!call->is_send || p2p_buffered(op, call->bytes) < 1))
 			latest_is(post, peer, p2p_start(run, post, peer, false));
 	}
 }
@@ -133,6 +134,10 @@ static int end_post(const struct run *run, struct post *post, double end, double
 	double *ends, more;
 	int r;
 
+	if (post->op->p2p->plan) {
+		wait_for_peers(run, post);
+		return resharding_end(post, end, plain_end);
+	}
 	is_alike = timeline_is_folded(post->node) && timelines_are_folded(ops->timelines);
 	with_all = !is_alike && messages_are_alltoall(post->op);
 	too_much = !is_alike && is_too_much(run, post, n);
@@ -220,7 +225,9 @@ int rule_p2p_end_early(struct post *post, struct err *err)
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
 	int r;
 
-	if (timeline_is_folded(post->node)) {
+	if (post->op->p2p->plan) {
+		r = resharding_end(post, awaited_end(a, false), awaited_end(a, true));
+	} else if (timeline_is_folded(post->node)) {
 		r = timeline_end_all(post->node, awaited_end(a, false), awaited_end(a, true));
 	} else {
 		ends = malloc(n * sizeof(*ends));

@@ -398,15 +398,20 @@ static void set_message(struct post *post)
 	const struct p2p *p2p = post->op->p2p;
 	const struct awaited *a = p2p->awaited;
 	const struct awaited_call *longest = NULL;
+	double ns[2] = {0, 0};
 
-	post->flags |= p2p->is_below_bound ? RECORD_BELOW_BOUND : 0;
-	for (uint32_t i = 0; i < a->n; i++)
+	post->flags |= p2p->flags | (p2p->is_below_bound ? RECORD_BELOW_BOUND : 0);
+	for (uint32_t i = 0; i < a->n && p2p->plan; i++) {
+		ns[0] = fmax(ns[0], a->of[i].ns[0]);
+		ns[1] = fmax(ns[1], a->of[i].ns[1]);
+	}
+	for (uint32_t i = 0; i < a->n && !p2p->plan; i++)
 		if (a->of[i].ns[0] > (longest ? longest->ns[0] : 0))
 			longest = &a->of[i];
-	if (!longest)
+	if (!longest && !p2p->plan)
 		return;
-	post->model_ns = longest->ns[1];
-	post->injected_ns = longest->ns[0] - longest->ns[1];
+	post->model_ns = longest ? longest->ns[1] : ns[1];
+	post->injected_ns = (longest ? longest->ns[0] : ns[0]) - post->model_ns;
 }
 
 void rule_move_posts(struct run *run)
@@ -465,6 +470,9 @@ static int apply_early_p2p(struct post *post, struct err *err)
 	if (r < 0)
 		return r;
 	set_post(&post->op->p2p->timing, (const double[2]){0, 0}, ops->n_ops++, post);
+	if (post->op->p2p->plan)
+		set_message(post);
+	post->flags |= post->op->p2p->flags;
 	post->flags |= post->op->p2p->is_below_bound ? RECORD_BELOW_BOUND : 0;
 	return 0;
 }

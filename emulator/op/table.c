@@ -27,6 +27,7 @@ static void p2p_free(struct p2p *p2p)
 		p2p->awaited->run = NULL;
 	awaited_unref(p2p->awaited);
 	free(p2p->sent);
+	free(p2p->assumed_ns);
 	free(p2p->pair.calls);
 	free(p2p->calls);
 	free(p2p);

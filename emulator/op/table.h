@@ -75,11 +75,15 @@ struct message {
 
 /* What only an op of point-to-point calls has. */
 struct p2p {
-	struct op *op;           /* borrowed */
-	struct awaited *awaited; /* a reference; NULL: it has not arrived */
-	struct message *sent;    /* owned, by call; NULL: its messages are not on their way */
-	struct timing timing;    /* of these by themselves */
-	bool is_below_bound;     /* they are, with others */
+	struct op *op;                 /* borrowed */
+	struct awaited *awaited;       /* a reference; NULL: it has not arrived */
+	struct message *sent;          /* owned, by call; NULL: its messages are not on their way */
+	struct timing timing;          /* of these by themselves */
+	bool is_below_bound;           /* they are, with others */
+	const struct resharding *plan; /* borrowed; it is a part of it; NULL: plain calls */
+	uint32_t flags;                /* RECORD_*, of that */
+	double *assumed_ns; /* owned, by call: how long each takes by it; NULL: it says that itself
+			     */
 	struct pair_post pair;   /* its calls are owned */
 	struct sched sched;      /* of its calls: the lanes that its worker knows */
 	struct sched_p2p *calls; /* owned; the schedule's */

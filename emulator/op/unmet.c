@@ -52,6 +52,10 @@ void ops_tell_unmet(const struct ops *ops, void (*tell)(void *ctx, const char *s
 		if (!overlap_is_met(ops->overlap[0], i))
 			say(&l, "what-if %.200s: no op used a link of it while it held",
 			    c->link_changes[i].text);
+	for (uint32_t i = 0; i < c->n_reshardings; i++)
+		if (!(ops->planned >> (i & 63) & 1))
+			say(&l, "what-if %.200s: no resharding step as it says was seen",
+			    c->reshardings[i].text);
 	if (c->steps.n_ops && step_count_last(ops->steps) == 0)
 		say(&l,
 		    "no step was recognised: no rank had %llu ops as --steps %.200s counts them",

@@ -73,7 +73,8 @@ static const struct column op_columns[] = {
 	 "that crossed the link between this rank and nboxd"},
 	{"flags", WORD, ROW(flags), "",
 	 "sum of 2 replay of a captured op, 4 faster than bytes over bandwidth, 8 timed by the "
-	 "model as a whole, 16 the job's events are not seen, 64 of a rank without a process"},
+	 "model as a whole, 16 the job's events are not seen, 64 of a rank without a process, 128 a "
+	 "resharding step that xmesh has planned, 256 by what nbox assumed, 512 one that it left alone"},
 	{"how", HOW, 0, "",
 	 "how the time was found: model (a formula for the op), symmetry (of its messages), "
 	 "simulated"},

@@ -251,6 +251,9 @@ int report_make(const struct record *rec, struct report *ret)
 	for (uint64_t i = 0; i < rec->n_ops; i++) {
 		const struct record_op *op = &rec->ops[i];
 
+		ret->n_planned += (op->flags & RECORD_PLANNED) != 0;
+		ret->n_assumed += (op->flags & RECORD_PLAN_ASSUMED) != 0;
+		ret->n_left_alone += (op->flags & RECORD_LEFT_ALONE) != 0;
 		if (op->flags & RECORD_NO_PROCESS) {
 			recorded = op->world_rank < recorded ? op->world_rank : recorded;
 			continue;

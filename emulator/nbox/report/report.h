@@ -85,7 +85,10 @@ struct report {
 	double total_injected_ns;   /* of the whole run */
 	struct report_stat
 		lateness_ns; /* release - due, all ranks with a process; below 0: early */
-	uint64_t n_early;    /* gates that opened before they were due, which must not be */
+	/* groups of calls of resharding steps, of all real ranks: by a plan, of these by what was
+	 * assumed, and others that were left alone */
+	uint64_t n_planned, n_assumed, n_left_alone;
+	uint64_t n_early; /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
 	struct report_class classes[REPORT_CLASSES_MAX]; /* classes.h */

@@ -81,6 +81,25 @@ static void print_contention(const struct report *r, const char *per, FILE *to)
 			units_print_time((double)r->end.debt_ns, a, sizeof(a)));
 }
 
+/* What xmesh has planned. */
+static void print_resharding(const struct report *r, FILE *to)
+{
+	if (!r->n_planned && !r->n_left_alone)
+		return;
+	fprintf(to,
+		"   resharding     %llu group%s of calls of all real ranks took the plan's times",
+		(unsigned long long)r->n_planned, r->n_planned == 1 ? "" : "s");
+	if (r->n_assumed)
+		fprintf(to,
+			", %s of them *assumed*: equal messages of a rank as copies of one slice; tensor=, "
+			"dtype=, src= and dst= say what they are",
+			r->n_assumed == r->n_planned ? "all" : "some");
+	if (r->n_left_alone)
+		fprintf(to, "; %llu %s not as declared and kept the times of plain sends",
+			(unsigned long long)r->n_left_alone, r->n_left_alone == 1 ? "was" : "were");
+	fputc('\n', to);
+}
+
 static void print_expects(const struct report *r, FILE *to)
 {
 	for (uint32_t i = 0; i < r->n_expects; i++) {
@@ -145,6 +164,7 @@ static void print_ops(const struct report *r, FILE *to)
 		fprintf(to,
 			"   what-ifs       injected %.3f ms %s, against the same run without them\n",
 			r->injected_ns / 1e6, per);
+	print_resharding(r, to);
 	if (!r->header.retimed_of[0]) {
 		print_wall_clock(r, per, to);
 		print_lateness(r, to);
@@ -298,6 +318,12 @@ struct json_t *report_json(const struct report *r, int exit_code)
 		json_object_set_new(o, "device", json_string(r->device));
 	if (o && r->decided_by[0])
 		json_object_set_new(o, "decided_by", json_string(r->decided_by));
+	if (o && (r->n_planned || r->n_left_alone))
+		json_object_set_new(o, "resharding",
+				    json_pack("{s:I, s:I, s:I}", "planned",
+					      (json_int_t)r->n_planned, "assumed",
+					      (json_int_t)r->n_assumed, "left_alone",
+					      (json_int_t)r->n_left_alone));
 	if (o && r->payload_memory[0])
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && r->n_expects)

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The what-if xmesh: a resharding step of an unmodified job takes a plan's times, live and re-timed. AlpaComm's case 3 (RS0R to S0RR, two
+# meshes of 2 hosts x 4) moves plainly from ranks 0-7 to 8-15; the plan is that of `nbox reshard plan`.
+. "$(dirname "$0")/lib.sh"
+resharder=$BUILD/tests/apps/resharder
+tensor=64x64x2048 src=RS0R@2x4 dst=S0RR@2x4
+plan=xmesh:strategy=broadcast,nic=10Gbps,tensor=$tensor,src=$src,dst=$dst
+job=("$resharder" $tensor f32 $src $dst)
+world=(--nodes 4 --gpus-per-node 4 --layout tp=8,pp=2)
+
+# ends DIR: OK, if the steps of the run end as plan.json does (by sendrecv: at its last receiver; the file has no others): each real receiver so long after the last of itself and those that
+# send to it came; the all-reduce of all, that follows and takes no time, when the last rank has come from its end, virtual ones too
+cat >ends.py <<'PY'
+import csv, json, subprocess, sys
+rows = list(csv.DictReader(subprocess.run([sys.argv[1], "report", "--csv", sys.argv[2]], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()))
+plan = json.load(open(sys.argv[3]))
+done = {}
+for t in plan["tasks"]:
+    for r in t["receivers"]: done[8 + r] = max(done.get(8 + r, 0), t["end_ns"])
+    done[t["sender"]] = max(done.get(t["sender"], 0), t["end_ns"])
+at = {(r["op"], int(r["seq"]), int(r["world_rank"])): r for r in rows}
+steps = 1 + max(seq for op, seq, _ in at)
+took = {}
+bad = [] if len(rows) == 2 * steps * len({rank for *_, rank in at}) and max(done.values()) == plan["end_ns"] else ["rows, or the plan"]
+near = lambda a, b: abs(a - b) <= 1e-6 * plan["end_ns"]
+for seq in range(steps):
+    own = {rank: r for (op, s, rank), r in at.items() if (op, s) == ("SendRecv", seq)}
+    start = {rank: int(r["virtual_arrive_ns"]) + float(r["queued_ns"]) for rank, r in own.items()}
+    end = {rank: int(r["virtual_end_ns"]) for rank, r in own.items()}
+    for rank, r in own.items():
+        peers = [int(c[1:].split(":")[0]) for c in r["calls"].split()]
+        begin = max([start[rank]] + [start[p] for p in peers if p in start and done.get(rank, 0)])
+        took[rank] = max(took.get(rank, 0), end[rank] - begin)
+        if plan["strategy"] == "broadcast" and not near(end[rank] - begin, done.get(rank, 0)): bad.append((seq, rank, end[rank] - begin, done.get(rank, 0)))
+    reduce = {rank: r for (op, s, rank), r in at.items() if (op, s) == ("AllReduce", seq)}
+    gap = {rank: int(reduce[rank]["virtual_arrive_ns"]) - end[rank] for rank in own}
+    ends = int(reduce[min(own)]["virtual_end_ns"])
+    # a rank without a process begins as its template does, and calls the all-reduce no longer behind its end
+    first = max(start.values()) + plan["end_ns"]
+    if plan["strategy"] == "broadcast" and not first - 2 <= ends <= first + max(gap.values()) + 2: bad.append((seq, "all", ends - first, gap))
+if not near(max(took.values()), max(done.get(rank, 0) for rank in took)): bad.append(took)
+print("OK" if not bad else bad)
+PY
+ends() { python3 -IS ends.py "$NBOX" "$1" plan.json; }
+
+check "a plan" "$NBOX" reshard plan --tensor $tensor --src $src --dst $dst --nic 10Gbps --json plan.json
+is "$(json plan.json 'd["end_ns"], d["optimal"]')" "(13421772.8, True)" "... of half the time that the tensor takes through one NIC"
+
+for real in 0-7 8-15 0-3,8-11 0-15; do
+	exits 0 "live, ranks $real real" "$NBOX" run "${world[@]}" --real $real --what-if $plan --out "live-$real" --json live.json -- "${job[@]}"
+	says "groups of calls of all real ranks took the plan's times" "$real: the summary says so"
+	is "$(json live.json 'd["resharding"]["planned"] == 3 * d["real_ranks"], d["resharding"]["left_alone"], d["resharding"]["assumed"]')" "(True, 0, 0)" "$real: all of them"
+	is "$(ends "live-$real")" OK "$real: steps end with the plan"
+	[ $real != 8-15 ] || continue
+	exits 0 "plain, ranks $real real" "$NBOX" run --quiet "${world[@]}" --real $real --out "plain-$real" -- "${job[@]}"
+	exits 0 "re-timed, ranks $real real" "$NBOX" retime "plain-$real" --what-if $plan --out "retimed-$real"
+	is "$(ends "retimed-$real")" OK "$real: re-timed from a plain run they end with the plan, too"
+done
+
+"$NBOX" retime plain-0-15 --what-if ${plan/broadcast/sendrecv} --out sendrecv >/dev/null
+"$NBOX" reshard plan --tensor $tensor --src $src --dst $dst --nic 10Gbps --strategy sendrecv --json plan.json >/dev/null
+is "$(ends sendrecv)" OK "another strategy, another plan"
+
+# the user's own model stays: what is not of the step, and the times without the what-if
+"$NBOX" retime plain-0-15 --model alphabeta --inter-bandwidth 10Gbps --json base.json --out base >/dev/null
+"$NBOX" retime plain-0-15 --model alphabeta --inter-bandwidth 10Gbps --what-if $plan --json with.json --out with >/dev/null
+is "$(json base.json '{k["op"]: k["modelled_ms"] for k in d["ops_by_kind"]}["AllReduce"]')" "$(json with.json '{k["op"]: k["modelled_ms"] for k in d["ops_by_kind"]}["AllReduce"]')" \
+	"all-reduces take what they took"
+is "$("$NBOX" report --csv with | awk -F, '$6 == "SendRecv" { print $26 }' | sort | tail -n 1)" "$("$NBOX" report --csv base | awk -F, '$6 == "SendRecv" { print $26 }' | sort | tail -n 1)" \
+	"without the what-if sends end as they did"
+
+# what is not as declared keeps its times
+exits 0 "another tensor" "$NBOX" retime plain-0-15 --what-if ${plan/2048/1024} --json other.json --out other
+says "48 were not as declared and kept the times of plain sends" "... is left alone, and counted"
+says "no resharding step as it says was seen" "... and the what-if had no effect"
+says "where the tensor has 4 MiB" "... and why"
+"$NBOX" retime plain-0-15 --out same >/dev/null
+is "$("$NBOX" report --csv other | cut -d, -f1-6,24,25)" "$("$NBOX" report --csv same | cut -d, -f1-6,24,25)" "... so nothing else changes"
+exits 0 "one by one" "$NBOX" run "${world[@]}" --real 0-15 --what-if $plan --json single.json -- "${job[@]}" --steps 1 --one-by-one
+is "$(json single.json 'd["resharding"]["planned"], d["resharding"]["left_alone"]')" "(0, 32)" "a receiver that has its tile in two groups is left alone, and so are its senders"
+
+exits 0 "nothing said of the tensor" "$NBOX" retime plain-0-15 --what-if xmesh:strategy=broadcast,nic=10Gbps --json assumed.json --out assumed
+says "*assumed*" "... so it is assumed, and said"
+# rank 0 sends 8 MiB to each of two hosts, one slice by broadcast in 100 pieces; 4 ranks share the NIC
+is "$("$NBOX" report --csv assumed | awk -F, '$6 == "SendRecv" && $5 == 0 && $2 == 0 { printf "%.1f", $17 + $18 }')" "$(python3 -c 'print(round((1 + 1 / 100) * 2**23 / (1.25 / 4), 1))')" "... a sender's copies as one slice"
+nothing_left
+finish
