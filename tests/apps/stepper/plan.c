@@ -397,9 +397,10 @@ static void eager(struct builder *b)
 		back.bytes = bytes_behind(b, stage);
 	}
 	ask(b, &next);
-	ask(b, &back);
 	for (uint32_t f = 0, done = 0; done < micro;) {
 		if (f < warm + done && f < micro) {
+			if (f + 1 == warm)
+				ask(b, &back);
 			take_message(b, &next);
 			forward(b);
 			f++;

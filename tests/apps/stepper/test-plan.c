@@ -183,9 +183,9 @@ static void an_eager_pipeline_is_ahead(void **state)
 	(void)state;
 	/* receives stand one before the pass that needs them */
 	check(text, 3, 0, NO_EVENTS,
-	      "B:from1 F0 P:to1 F0 P:to1 F0 P:to1 F0 P:to1 B:from1 B0 B:from1 B0 B:from1 B0 B0");
+	      "F0 P:to1 F0 P:to1 F0 P:to1 B:from1 F0 P:to1 B:from1 B0 B:from1 B0 B:from1 B0 B0");
 	check(text, 3, 1, NO_EVENTS,
-	      "P:from0 b:from2 P:from0 F1 O:to2 P:from0 F1 O:to2 P:from0 F1 O:to2 b:from2 B1 B:to0 "
+	      "P:from0 P:from0 F1 O:to2 P:from0 F1 O:to2 b:from2 P:from0 F1 O:to2 b:from2 B1 B:to0 "
 	      "F1 O:to2 b:from2 B1 B:to0 b:from2 B1 B:to0 B1 B:to0");
 	check(text, 3, 2, NO_EVENTS,
 	      "O:from1 O:from1 F2 B2 b:to1 O:from1 F2 B2 b:to1 O:from1 F2 B2 b:to1 F2 B2 b:to1");
