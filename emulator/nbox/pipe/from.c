@@ -298,7 +298,7 @@ static int set_messages(const struct source *s, uint32_t i, struct pipeline *p)
 	return 0;
 }
 
-/* From one iteration's first message to the next one's. */
+/* From one iteration's first message to the next one's, where all stages ran together. */
 static int set_iteration(const struct source *s, struct pipeline *p)
 {
 	const struct passes_list *l = &s->passes[0].way[PASSES_TO_NEXT];
@@ -358,7 +358,7 @@ static int read_times(struct source *s, struct pipeline *p, struct err *err)
 	if (!isnan(s->times[0].update_ns))
 		p->update_ns = fmax(0, s->times[0].update_ns - p->stages[0].forward_ns -
 					       p->stages[0].backward_ns);
-	return r == 0 ? set_iteration(s, p) : r;
+	return r == 0 && s->run.n_others == 0 && !p->notes[0] ? set_iteration(s, p) : r;
 }
 
 int pipeline_from_record(const char *const *runs, size_t n_runs, uint64_t n_micro,
@@ -392,13 +392,14 @@ int pipeline_comm_from(const char *path, double *ret_ns, uint64_t *ret_bytes, st
 {
 	CLEANUP(json_freep) json_t *o = NULL;
 	int r = json_file_read(path, &o, err);
-	double ns = r == 0 ? json_number_value(json_object_get(o, "makespan_ns")) : 0;
+	double ns = json_number_value(json_object_get(o, "end_ns"));
 
 	if (r < 0)
 		return r;
-	if (ns <= 0)
+	if (!json_is_string(json_object_get(o, "strategy")) || ns <= 0)
 		return err_set(err, EINVAL,
-			       "%s: it has no makespan_ns: is it of nbox reshard plan --json?",
+			       "%s is no plan of a resharding that takes time: write one by nbox "
+			       "reshard plan --json FILE",
 			       path);
 	*ret_ns = ns;
 	*ret_bytes = (uint64_t)json_integer_value(json_object_get(o, "bytes"));

@@ -8,5 +8,6 @@
  * the run say. Return: 0; -EINVAL with the sentence: it is no pipeline; another negative errno. */
 int pipeline_from_record(const char *const *runs, size_t n_runs, uint64_t n_micro,
 			 struct pipeline *ret, struct err *err);
-/* Of a plan of nbox reshard: how long a message takes, and its bytes. Return: as above. */
+/* Of what nbox reshard plan --json wrote: how long the tensor takes to the next stage, and its
+ * bytes. Return: as above. */
 int pipeline_comm_from(const char *path, double *ret_ns, uint64_t *ret_bytes, struct err *err);
