@@ -22,7 +22,7 @@ BUILD = os.path.join(TOP, "build")
 NBOX = os.path.join(BUILD, "nbox")
 LATE = os.path.join(BUILD, "tests", "bench", "late.so")
 MIB = 1 << 20
-RETIMED, BESIDE = "re-timed", "beside"  # instead of a number of real hosts
+RETIMED, BESIDE, PIPE = "re-timed", "beside", "pipe"  # instead of a number of real hosts
 
 
 @dataclass
@@ -223,6 +223,7 @@ def recorded_run(lab, row, seed, network, how):
 def emulated_run(lab, row, seed, network, real_hosts):
     if real_hosts in (RETIMED, BESIDE):
         return recorded_run(lab, row, seed, network, real_hosts)
+    is_pipe, row, real_hosts = real_hosts == PIPE, *((replace(row, program=row.pipe[0]), row.hosts) if real_hosts == PIPE else (row, real_hosts))
     with tempfile.TemporaryDirectory() as out:
         program = program_of(row, seed)
         summary = os.path.join(out, "summary.json")
@@ -236,10 +237,18 @@ def emulated_run(lab, row, seed, network, real_hosts):
         else:
             ranks = ",".join(map(str, row.real_ranks(real_hosts)))
             lab.run(["--only", ranks, "--per-host"], several_hosts(flags, command, ranks, row.hosts, out, late), program.env)
+        if is_pipe:
+            return asked_of_pipe(os.path.join(out, "run"), row.pipe[1])
         median, exposed, _, ops = program.times(out)
         with open(summary) as f:
             run = Run(median, exposed, wall_ms=median, summary=json.load(f))
         return replace(run, **iterations.medians_of(NBOX, os.path.join(out, "run"), ops, program.warmup))
+
+
+def asked_of_pipe(record, schedule):
+    """What a schedule would take, by the passes and messages of a record, which may be one of another schedule."""
+    said = json.loads(subprocess.run([NBOX, "pipe", "--from", record, "--schedule", schedule, "--json", "-"], stdout=subprocess.PIPE, text=True, check=True).stdout)
+    return Run(said["rows"][0]["iteration_ns"] / 1e6, summary=said)
 
 
 def several_hosts(flags, command, ranks, world, out, late):
@@ -261,7 +270,7 @@ def several_hosts(flags, command, ranks, world, out, late):
 
 def rounds_of(lab, row, network, n_rounds):
     """Real and emulated runs take turns, in another order and with another seed each round. {real hosts (0: all): [Run]}"""
-    kinds = [0] + [k for k in row.real_hosts if k == 1 or row.hosts >= 4] + [RETIMED] * bool(row.recorded) + [BESIDE] * row.is_by_stage
+    kinds = [0] + [k for k in row.real_hosts if k == 1 or row.hosts >= 4] + [RETIMED] * bool(row.recorded) + [BESIDE] * row.is_by_stage + [PIPE] * bool(row.pipe)
     runs = {k: [] for k in kinds}
     for i in range(n_rounds):
         for k in kinds if i % 2 == 0 else kinds[::-1]:

@@ -8,6 +8,7 @@ LABS = {
     "two cables": ["--hosts", "4", "--gpus", "2", "--cables", "2", "--link", "400Mbps"],
     "slow cable": ["--hosts", "4", "--link", "400Mbps", "--slow-link", "3=200Mbps"],
     "latency": ["--hosts", "4", "--link", "400Mbps", "--delay", "1ms"],
+    "eight": ["--hosts", "8", "--link", "400Mbps"],
     "many": ["--hosts", "32", "--link", "200Mbps"],
     "sixteen": ["--hosts", "16", "--link", "100Mbps"],  # slow enough that two processors have time left
     "leaves": ["--hosts", "8", "--link", "200Mbps", "--leaf", "4", "--uplink", "200Mbps"],
@@ -42,11 +43,12 @@ class Row:
     nics: int = 0  # of a host, where its GPUs share them
     shares: bool = False  # ops that are under way at once share cables
     recorded: tuple = ()  # runs under nbox that the row is re-timed from, too: hosts of the world, and the node that is real
+    pipe: tuple = ()  # `nbox pipe --from` is asked, too: the job that it has a record of, and the schedule that it is asked for
     chunk_mib: int = 1  # of host NCCL's buffer; a tree's steps are half of it
 
     @property
     def tolerance_pct(self):
-        return 2 if self.what_if or self.shares else 1
+        return 2 if self.what_if or self.shares or self.pipe else 1
 
     @property
     def is_by_stage(self):
@@ -97,6 +99,10 @@ ROWS = [
     Row("four", "hsdp", "hsdp"),
     Row("four", "pipeline", "pipeline", real_hosts=(1, 2, 4), recorded=STAGE_BY_STAGE),
     Row("four", "pipeline, unequal stages", "pipeline-unequal", real_hosts=(1, 4), recorded=STAGE_BY_STAGE),
+    # what is predicted for eager is also asked of a record of 1F1B
+    *(Row(lab, f"pipeline of {n}, {s}", f"pipe-{n}-{s}", hosts=n, real_hosts=(n,), recorded=recorded, pipe=(f"pipe-{n}-1f1b", s), iterations=4,
+          base=f"pipeline of {n}, 1f1b" if s == "eager" else "")
+      for lab, n, recorded in (("four", 4, STAGE_BY_STAGE), ("eight", 8, ())) for s in ("1f1b", "eager")),
     Row("four", "pipeline x dp", "pipeline-dp", stages=(0, 2)),
     Row("four", "moe", "moe"),
     Row("four", "large layer first", "large-first"),

@@ -1,6 +1,6 @@
 """Rows of ./scripts/bench papers: each figure of the papers beside ours, by tests/papers; then what it costs, and what is held to a cluster
 that nobody tuned, live."""
-import glob, os, subprocess, sys
+import glob, os, subprocess, sys, types
 
 FIELDS = ("paper", "item", "expected", "got", "diff_pct", "ok")
 
@@ -18,12 +18,26 @@ def show(r):
     print(f"{r['paper']:<12} {r['item']:<78} {r['expected']:>12.6g} {r['got']:>12.6g} {r['diff_pct']:>9.3g} %  {'yes' if r['ok'] else 'NO'}", flush=True)
 
 
+def pipelines_in_lab(opt):
+    """1F1B against eager 1F1B on 4 and 8 hosts: ten minutes, and root."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fidelity"))
+    import fidelity
+    for r in fidelity.bench(types.SimpleNamespace(only="pipeline of *", rounds=opt.rounds or 2, before=None)):
+        of, judged = r["job"], r["judged"] == "yes"
+        if r["real_ms"] is None:
+            sys.exit(f"bench papers: {of}: {r['judged']}")
+        yield {"paper": "001 AlpaComm", "item": f"lab, ms: {of}, {r['real_hosts']}{'' if judged else ' (' + r['judged'] + ')'}", "expected": r["real_ms"],
+               "got": r["predicted_ms"], "diff_pct": r["diff_pct"], "ok": abs(r["diff_pct"]) <= r["tolerance_pct"]}
+
+
 def bench(opt, build):
     print(f"{'paper':<12} {'item':<78} {'expected':>12} {'got':>12} {'diff':>11}  ok")
     rows = []
     for path in sorted(glob.glob(os.path.join(build, "tests", "papers", "papers-*"))):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             rows += program(path)
+    if opt.full:
+        rows += pipelines_in_lab(opt)
     rows.sort(key=lambda r: r["paper"])
     for r in rows:
         show(r)
