@@ -17,7 +17,6 @@
 #include "nbox/shard/compare.h"
 
 #define TASKS_MAX 64
-#define NODE_GPUS 8 /* of a node, where --nodes does not say it */
 
 struct request {
 	struct config *config;
@@ -150,30 +149,6 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 	}
 }
 
-/* The world is the GPUs, and all are real: each has tables of its own. */
-static int set_world(struct request *q, struct err *err)
-{
-	const char *text = config_text(q->config, CONFIG_NODES);
-	uint64_t nodes = (q->job.n_gpus + NODE_GPUS - 1) / NODE_GPUS;
-	char words[3][32];
-	int r;
-
-	if (config_is_set(q->config, CONFIG_NODES) && units_count(text, &nodes, err) < 0)
-		return err_prefix(err, -EINVAL, "--nodes");
-	if (!nodes || q->job.n_gpus % nodes)
-		return err_set(
-			err, EINVAL,
-			"%u GPUs do not stand on %llu nodes of as many: --nodes says on how many "
-			"they do",
-			q->job.n_gpus, (unsigned long long)nodes);
-	snprintf(words[0], sizeof(words[0]), "%llu", (unsigned long long)nodes);
-	snprintf(words[1], sizeof(words[1]), "%llu", (unsigned long long)(q->job.n_gpus / nodes));
-	snprintf(words[2], sizeof(words[2]), "0-%u", q->job.n_gpus - 1);
-	r = config_set(q->config, CONFIG_NODES, SOURCE_FLAG, words[0]);
-	r = r < 0 ? r : config_set(q->config, CONFIG_GPUS_PER_NODE, SOURCE_FLAG, words[1]);
-	return r < 0 ? r : config_set(q->config, CONFIG_REAL, SOURCE_FLAG, words[2]);
-}
-
 static int take_words(struct request *q, int argc, char **argv, struct err *err)
 {
 	struct option_word w;
@@ -190,7 +165,7 @@ static int take_words(struct request *q, int argc, char **argv, struct err *err)
 		r = err_set(err, EINVAL, "needs --tables FILE: a line E,D,L, then a line a table");
 	if (r == 0 && !q->job.n_gpus)
 		r = err_set(err, EINVAL, "needs --gpus N: how many keep tables");
-	return r < 0 ? r : set_world(q, err);
+	return r < 0 ? r : configure_world(q->config, q->job.n_gpus, err);
 }
 
 static int write_json(const struct request *q, struct err *err)

@@ -45,7 +45,7 @@ static int by_launch(const void *a, const void *b)
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
-void calls_deinit(struct calls *c)
+void host_calls_deinit(struct calls *c)
 {
 	free(c->list);
 	free(c->kernels);
@@ -81,7 +81,7 @@ static void fill(const struct trace *t, const struct trace_rank *r, uint32_t ste
 	}
 }
 
-int calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret)
+int host_calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret)
 {
 	const struct trace_rank *r = &t->ranks[rank];
 	CLEANUP(freep) uint32_t *owners = malloc((r->n + 1) * sizeof(*owners));
@@ -91,7 +91,7 @@ int calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls
 	uint32_t n = 0;
 
 	if (!owners || !launched || !c.list || !c.kernels) {
-		calls_deinit(&c);
+		host_calls_deinit(&c);
 		return -ENOMEM;
 	}
 	for (uint32_t i = r->first; i < r->first + r->n; i++) {

@@ -22,5 +22,5 @@ struct calls {
 };
 
 /* Those of the rank number @rank in iteration @step; TRACE_NONE: all. Return: 0; -ENOMEM. */
-int calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret);
-void calls_deinit(struct calls *c);
+int host_calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret);
+void host_calls_deinit(struct calls *c);

@@ -98,7 +98,7 @@ static int take_rank(struct finder *f, uint32_t rank)
 	const struct trace_rank *r = &f->t->ranks[rank];
 	struct calls c;
 	double before = -INFINITY;
-	int bad = calls_find(f->t, rank, TRACE_NONE, &c);
+	int bad = host_calls_find(f->t, rank, TRACE_NONE, &c);
 
 	if (bad < 0)
 		return bad;
@@ -114,7 +114,7 @@ static int take_rank(struct finder *f, uint32_t rank)
 		if (bad == 0)
 			bad = take_call(f, r, &c, &c.list[i]);
 	}
-	calls_deinit(&c);
+	host_calls_deinit(&c);
 	return bad;
 }
 

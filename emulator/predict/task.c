@@ -241,7 +241,7 @@ static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 	uint32_t first = task->t.n_ops;
 	double begin = INFINITY, end = -INFINITY;
 	struct calls c;
-	int r = calls_find(m->t, rank, step, &c);
+	int r = host_calls_find(m->t, rank, step, &c);
 
 	if (r < 0)
 		return r;
@@ -256,7 +256,7 @@ static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 			end = fmax(end, m->t->ops[c.kernels[k]].end_ns);
 		r = add_call(m, &c, call);
 	}
-	calls_deinit(&c);
+	host_calls_deinit(&c);
 	if (r < 0)
 		return r;
 	find_waits(m, first);

@@ -400,8 +400,8 @@ static int change_links(struct ask *a, const struct sched *s, const struct membe
 	return r;
 }
 
-static int op_of(struct ask *a, const struct membership *m, struct sched *s, struct answer *ret,
-		 struct err *err)
+static int op_of(struct ask *a, uint32_t comm, const struct membership *m, struct sched *s,
+		 struct answer *ret, struct err *err)
 {
 	const struct config *c = a->config;
 	struct timing t = {0};
@@ -412,7 +412,7 @@ static int op_of(struct ask *a, const struct membership *m, struct sched *s, str
 	} else {
 		r = sched_init(s, err);
 		if (r == 0)
-			r = solver_solve(a->solver, 0, s, m, NULL, 0, &t, err);
+			r = solver_solve(a->solver, comm, s, m, NULL, 0, &t, err);
 	}
 	if (r < 0)
 		return r;
@@ -437,15 +437,16 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 	const struct membership world = {.n_ranks = a->config->world, .stride = 1};
 	struct sched s = sched_of(a->config, kind, bytes, elem_bytes, root);
 
-	return op_of(a, &world, &s, ret, err);
+	return op_of(a, 0, &world, &s, ret, err);
 }
 
-int ask_op_of(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,
-	      uint32_t elem_bytes, uint32_t root, struct answer *ret, struct err *err)
+int ask_op_of(struct ask *a, uint32_t comm, const struct membership *m, enum coll_kind kind,
+	      uint64_t bytes, uint32_t elem_bytes, uint32_t root, struct answer *ret,
+	      struct err *err)
 {
 	struct sched s = sched_of(a->config, kind, bytes, elem_bytes, root);
 
 	s.n_ranks = m->n_ranks;
 	s.ranks_per_node = members_per_node(m, &a->config->topology);
-	return op_of(a, m, &s, ret, err);
+	return op_of(a, comm, m, &s, ret, err);
 }

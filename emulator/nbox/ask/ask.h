@@ -54,9 +54,11 @@ uint64_t ask_size(enum coll_kind kind, uint64_t bytes, uint32_t n_ranks);
  * receives from r - 1; when the last rank has. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
 	   struct answer *ret, struct err *err);
-/* The same of the communicator @m, of which @a is asked alone; not of COLL_SENDRECV. */
-int ask_op_of(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,
-	      uint32_t elem_bytes, uint32_t root, struct answer *ret, struct err *err);
+/* The same of the communicator @m, of which @comm is a number of the caller's, not 0; not of
+ * COLL_SENDRECV. */
+int ask_op_of(struct ask *a, uint32_t comm, const struct membership *m, enum coll_kind kind,
+	      uint64_t bytes, uint32_t elem_bytes, uint32_t root, struct answer *ret,
+	      struct err *err);
 /* Of that op, the message of the first domain that takes longest. Return: as ask_op(). */
 int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
 		struct asked_message *ret, struct err *err);

@@ -8,3 +8,6 @@
 int configure(struct config *c, const char *file, struct err *err);
 /* The same, and the model. */
 int ask_configure(struct config *c, const char *file, struct ask **ret, struct err *err);
+/* The world is @n_gpus ranks, all of them real, on --nodes nodes, or else 8 on each. Before
+ * configure(). Return: 0; -EINVAL with the sentence; -ENOMEM. */
+int configure_world(struct config *c, uint32_t n_gpus, struct err *err);

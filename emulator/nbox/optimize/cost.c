@@ -25,8 +25,8 @@ static double ask(struct optimize_cost *c, uint64_t bytes)
 	if (s)
 		return s->ns;
 	c->n_asked++;
-	if (ask_op_of(c->ask, &c->of, COLL_ALLREDUCE, bytes, c->elem_bytes, 0, &answer, &c->err) <
-	    0)
+	if (ask_op_of(c->ask, 1, &c->of, COLL_ALLREDUCE, bytes, c->elem_bytes, 0, &answer,
+		      &c->err) < 0)
 		return NAN;
 	s = malloc(sizeof(*s));
 	if (!s)
