@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/options.h"
 #include "nbox/commands.h"
-#include "nbox/kernels/trace.h"
+#include "nbox/kernels/launches.h"
 #include "nbox/kernels/write.h"
 
 static int usage(void)
@@ -20,7 +20,7 @@ static int usage(void)
 	return 0;
 }
 
-static int read_trace(const char *path, struct trace *ret, struct err *err)
+static int read_launches(const char *path, struct launches *ret, struct err *err)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	int fd = is_stdin ? -1 : file_open(path, err), r;
@@ -30,13 +30,13 @@ static int read_trace(const char *path, struct trace *ret, struct err *err)
 		return fd;
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	r = trace_read(f, path, ret, err);
+	r = launches_read(f, path, ret, err);
 	if (!is_stdin)
 		fclose(f);
 	return r;
 }
 
-static int write_table(struct trace *trace, const char *path, const char *out, struct err *err)
+static int write_table(struct launches *trace, const char *path, const char *out, struct err *err)
 {
 	FILE *f;
 	int r = file_create(out, &f, err), closed;
@@ -53,7 +53,7 @@ int cmd_kernels(int argc, char **argv)
 	const char *path = NULL, *out = "-";
 	struct option_word w;
 	struct err err = {""};
-	struct trace trace;
+	struct launches trace;
 	int i = 1, r = 0;
 
 	while (r == 0 && i < argc) {
@@ -74,13 +74,13 @@ int cmd_kernels(int argc, char **argv)
 	if (r == 0 && !path)
 		r = err_set(&err, EINVAL,
 			    "which trace? nbox kernels TRACE; see nbox kernels --help");
-	r = r == 0 ? read_trace(path, &trace, &err) : r;
+	r = r == 0 ? read_launches(path, &trace, &err) : r;
 	if (r < 0) {
 		fprintf(stderr, "nbox kernels: %s\n", err.text);
 		return 2;
 	}
 	r = write_table(&trace, path, out, &err);
-	trace_deinit(&trace);
+	launches_deinit(&trace);
 	if (r < 0)
 		fprintf(stderr, "nbox kernels: %s\n", err.text);
 	return r < 0;

@@ -11,11 +11,9 @@
 #include <uthash.h>
 #pragma GCC diagnostic ignored "-Wimplicit-fallthrough" /* of uthash's macros */
 
-#include "base/cleanup.h"
-
 #define YEARS_NS 1e18 /* some thirty: a time beyond is none */
 
-/* A word that has a number: a name, or the key of a join. */
+/* A name and its number. */
 struct word {
 	UT_hash_handle hh;
 	uint32_t number;
@@ -23,9 +21,9 @@ struct word {
 };
 
 struct trace_build {
-	struct word *by_name, *by_key;
+	struct word *by_name;
 	struct word **names; /* by number */
-	uint32_t n_names, n_keys;
+	uint32_t n_names;
 	size_t names_size, ops_size, waits_size, comms_size, ranks_size, hosts_size;
 };
 
@@ -127,7 +125,6 @@ void trace_deinit(struct trace *t)
 {
 	if (t->build) {
 		free_words(&t->build->by_name);
-		free_words(&t->build->by_key);
 		free(t->build->names);
 		free(t->build);
 	}
@@ -263,200 +260,4 @@ int trace_add_wait(struct trace *t, uint32_t op, uint32_t on)
 		return -ENOMEM;
 	t->waits[t->n_waits++] = (struct trace_wait){op, on};
 	return 0;
-}
-
-int trace_add_join(struct trace *t, uint32_t op, const char *key)
-{
-	struct trace_build *b = t->build;
-	struct word *w = find_word(b->by_key, key);
-
-	if (!w) {
-		w = add_word(&b->by_key, key, b->n_keys);
-		if (!w)
-			return -ENOMEM;
-		b->n_keys++;
-	}
-	t->ops[op].join = w->number;
-	return 0;
-}
-
-/* --- in order ----------------------------------------------------------------------------------
- */
-
-static int by_rank(const void *pa, const void *pb)
-{
-	const struct trace_rank *a = pa, *b = pb;
-
-	return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
-
-static int by_start(const void *pa, const void *pb, void *ctx)
-{
-	const uint32_t *na = pa, *nb = pb;
-	const struct trace_op *ops = ctx, *a = &ops[*na], *b = &ops[*nb];
-
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	if (a->end_ns != b->end_ns)
-		return a->end_ns > b->end_ns ? -1 : 1;
-	return *na < *nb ? -1 : *na > *nb;
-}
-
-static int by_op(const void *pa, const void *pb)
-{
-	const struct trace_wait *a = pa, *b = pb;
-
-	if (a->op != b->op)
-		return a->op < b->op ? -1 : 1;
-	return a->on < b->on ? -1 : a->on > b->on;
-}
-
-/* Return: 0; -ENOMEM. */
-static int sort_ranks(struct trace *t)
-{
-	CLEANUP(freep) uint32_t *place = calloc(t->n_ranks + 1, sizeof(*place));
-
-	if (!place)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < t->n_ranks; i++)
-		t->ranks[i].first = i;
-	if (t->n_ranks)
-		qsort(t->ranks, t->n_ranks, sizeof(*t->ranks), by_rank);
-	for (uint32_t i = 0; i < t->n_ranks; i++) {
-		place[t->ranks[i].first] = i;
-		t->ranks[i].first = t->ranks[i].n = 0;
-	}
-	for (uint32_t i = 0; i < t->n_ops; i++)
-		t->ops[i].rank = place[t->ops[i].rank];
-	return 0;
-}
-
-/* Return: 0; -ENOMEM. */
-static int sort_ops(struct trace *t)
-{
-	CLEANUP(freep) uint32_t *order = calloc(t->n_ops + 1, sizeof(*order));
-	CLEANUP(freep) uint32_t *place = calloc(t->n_ops + 1, sizeof(*place));
-	struct trace_op *sorted = calloc(t->n_ops + 1, sizeof(*sorted));
-
-	if (!order || !place || !sorted) {
-		free(sorted);
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < t->n_ops; i++)
-		order[i] = i;
-	if (t->n_ops)
-		qsort_r(order, t->n_ops, sizeof(*order), by_start, t->ops);
-	for (uint32_t i = 0; i < t->n_ops; i++) {
-		place[order[i]] = i;
-		sorted[i] = t->ops[order[i]];
-	}
-	for (uint32_t i = 0; i < t->n_ops; i++) {
-		struct trace_rank *rank = &t->ranks[sorted[i].rank];
-
-		if (sorted[i].launched_by != TRACE_NONE)
-			sorted[i].launched_by = place[sorted[i].launched_by];
-		rank->first = rank->n++ ? rank->first : i;
-	}
-	free(t->ops);
-	t->ops = sorted;
-	t->build->ops_size = t->n_ops + 1;
-	for (uint32_t i = 0; i < t->n_waits; i++)
-		t->waits[i] = (struct trace_wait){place[t->waits[i].op], place[t->waits[i].on]};
-	if (t->n_waits)
-		qsort(t->waits, t->n_waits, sizeof(*t->waits), by_op);
-	for (uint32_t i = t->n_waits; i-- > 0;) {
-		t->ops[t->waits[i].op].first_wait = i;
-		t->ops[t->waits[i].op].n_waits++;
-	}
-	return 0;
-}
-
-/* Return: 0; -ENOMEM. */
-static int list_joins(struct trace *t)
-{
-	uint32_t at = 0;
-
-	t->n_joins = t->build->n_keys;
-	t->first_joined = calloc(t->n_joins + 2, sizeof(*t->first_joined));
-	t->joined = calloc(t->n_ops + 1, sizeof(*t->joined));
-	if (!t->first_joined || !t->joined)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < t->n_ops; i++)
-		if (t->ops[i].join != TRACE_NONE)
-			t->first_joined[t->ops[i].join + 1]++;
-	for (uint32_t j = 0; j <= t->n_joins; j++) {
-		at += t->first_joined[j + 1];
-		t->first_joined[j + 1] = at;
-	}
-	for (uint32_t i = t->n_ops; i-- > 0;)
-		if (t->ops[i].join != TRACE_NONE)
-			t->joined[--t->first_joined[t->ops[i].join + 1]] = i;
-	memmove(t->first_joined, t->first_joined + 1, t->n_joins * sizeof(*t->first_joined));
-	t->first_joined[t->n_joins] = at;
-	return 0;
-}
-
-/* The innermost op of a thread of the host that may contain others. */
-struct thread {
-	UT_hash_handle hh;
-	uint64_t key; /* rank, thread */
-	uint32_t top;
-};
-
-static bool is_of_host(const struct trace_op *op)
-{
-	return op->kind == TRACE_HOST || op->kind == TRACE_CALL ||
-	       (op->kind == TRACE_SYNC && op->launched_by == TRACE_NONE);
-}
-
-/* Return: 0; -ENOMEM. */
-static int find_parents(struct trace *t)
-{
-	struct thread *threads = NULL, *th, *next;
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < t->n_ops; i++) {
-		struct trace_op *op = &t->ops[i];
-		uint64_t key = (uint64_t)op->rank << 32 | op->stream;
-
-		if (!is_of_host(op))
-			continue;
-		HASH_FIND(hh, threads, &key, sizeof(key), th);
-		if (!th) {
-			th = calloc(1, sizeof(*th));
-			if (!th) {
-				r = -ENOMEM;
-				break;
-			}
-			*th = (struct thread){.key = key, .top = TRACE_NONE};
-			HASH_ADD(hh, threads, key, sizeof(key), th);
-			if (!th->hh.tbl) {
-				free(th);
-				r = -ENOMEM;
-				break;
-			}
-		}
-		while (th->top != TRACE_NONE && t->ops[th->top].end_ns <= op->start_ns)
-			th->top = t->ops[th->top].parent;
-		op->parent = th->top;
-		th->top = i;
-	}
-	HASH_ITER(hh, threads, th, next) {
-		HASH_DEL(threads, th);
-		free(th);
-	}
-	return r;
-}
-
-int trace_finish(struct trace *t)
-{
-	int r = build_of(t) ? sort_ranks(t) : -ENOMEM;
-
-	if (r == 0)
-		r = sort_ops(t);
-	if (r == 0)
-		r = list_joins(t);
-	return r < 0 ? r : find_parents(t);
 }

@@ -1,5 +1,5 @@
 /* What the ranks of one job did, and when: operators of the host and its calls of CUDA, kernels,
- * copies, collectives, messages. Readers of several forms fill it (trace/kineto.h, trace/dpro.h,
+ * copies, collectives, messages. Readers of several forms fill it (trace/read.h,
  * nbox/trace/load.h); clocks are aligned in it (trace/clocks.h); replays and predictions stand on
  * it.
  *
@@ -14,7 +14,9 @@
 #include "base/err.h"
 
 #define TRACE_NONE UINT32_MAX
-#define TRACE_OPS_MAX (1 << 24) /* of all ranks: 2 GiB of memory */
+#define TRACE_OPS_MAX (1 << 24)    /* of all ranks: 2 GiB of memory */
+#define TRACE_RANKS_MAX (1 << 20)  /* of a world */
+#define TRACE_TRACED_MAX (1 << 14) /* of them, those that have a trace */
 
 enum trace_kind {
 	TRACE_HOST,       /* an operator of the framework, or a range that the user named */
@@ -100,15 +102,8 @@ int trace_add_rank(struct trace *t, uint32_t rank, uint32_t host, uint32_t *ret)
  * known. Return: 0; -ENOMEM. */
 int trace_add_comm(struct trace *t, const char *name, uint32_t n, const uint32_t *members,
 		   uint32_t *ret);
-/* As they come: launched_by and waits are numbers in this order; parent and what waits and joins
- * say of the op is found by trace_finish(). Return: 0; -EINVAL: the times are none, -EFBIG: too
- * many, both with the sentence; -ENOMEM. */
+/* As they come: launched_by and waits are numbers in this order; parent, join and the op's waits
+ * are found by trace_finish(). Return: 0; -EINVAL: the times are none, -EFBIG: too many, both with
+ * the sentence; -ENOMEM. */
 int trace_add_op(struct trace *t, const struct trace_op *op, uint32_t *ret, struct err *err);
 int trace_add_wait(struct trace *t, uint32_t op, uint32_t on);
-/* Ops of the same @key, at any rank, are joined: one collective, or the ends of one message. An op
- * has one key. Return: 0; -ENOMEM. */
-int trace_add_join(struct trace *t, uint32_t op, const char *key);
-/* Once all is there: puts ranks, ops, waits and joins in order, and finds which ops of the host
- * contain which: the innermost one of the thread that goes on when another starts. Return: 0;
- * -ENOMEM. */
-int trace_finish(struct trace *t);

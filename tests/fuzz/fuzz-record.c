@@ -7,9 +7,9 @@
 
 #include "engine/record-read.h"
 #include "engine/record.h"
+#include "nbox/export/chrome.h"
 #include "nbox/export/dump.h"
 #include "nbox/export/inspector.h"
-#include "nbox/export/trace.h"
 #include "nbox/page/run-page.h"
 #include "nbox/report/measure.h"
 #include "schedule/coll.h"
@@ -33,7 +33,7 @@ static void export(const struct record *r)
 	nowhere = nowhere ? nowhere : fopen("/dev/null", "w");
 	dump_print(r, &text, nowhere);
 	dump_print(r, &json, nowhere);
-	if (inspector_print(r, nowhere) < 0 || trace_write(r, "/dev/null", &err) < 0)
+	if (inspector_print(r, nowhere) < 0 || chrome_write(r, "/dev/null", &err) < 0)
 		abort();
 }
 

@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "nbox/export/out.h"
 #include "nbox/export/protobuf.h"
-#include "nbox/export/spans.h"
 #include "schedule/coll.h"
+#include "trace/spans.h"
 
 #define SCHEMA_VERSION "0.0.4"
 

@@ -5,14 +5,14 @@
 
 #include "base/file.h"
 #include "nbox/export/chakra.h"
+#include "nbox/export/chrome.h"
 #include "nbox/export/inspector.h"
 #include "nbox/export/metrics.h"
 #include "nbox/export/out.h"
-#include "nbox/export/trace.h"
 
 static int write_trace(const struct loaded_run *run, const char *path, struct err *err)
 {
-	return trace_write(&run->rec, path, err);
+	return chrome_write(&run->rec, path, err);
 }
 
 static int write_metrics(const struct loaded_run *run, const char *path, struct err *err)

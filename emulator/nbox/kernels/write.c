@@ -12,28 +12,28 @@
 
 /* Launches of one name: those from @first on. */
 struct group {
-	const struct trace_launch *first;
+	const struct launch *first;
 	size_t n;
 	double sum_us;
 };
 
 static int by_op(const void *a, const void *b)
 {
-	const struct trace_launch *x = a, *y = b;
+	const struct launch *x = a, *y = b;
 
 	return (x->op > y->op) - (x->op < y->op);
 }
 
 static int by_time(const void *a, const void *b)
 {
-	const struct trace_launch *x = a, *y = b;
+	const struct launch *x = a, *y = b;
 
 	return (x->us > y->us) - (x->us < y->us);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	const struct trace_launch *x = a, *y = b;
+	const struct launch *x = a, *y = b;
 	int r = strcmp(x->name, y->name);
 
 	return r ? r : by_time(a, b);
@@ -48,14 +48,14 @@ static int by_sum(const void *a, const void *b)
 }
 
 /* Makes one launch of the kernels of an operator that is a product. */
-static void join_products(struct trace *t)
+static void join_products(struct launches *t)
 {
 	size_t n = 0;
 	double last = -1;
 
-	qsort(t->launches, t->n, sizeof(t->launches[0]), by_op);
+	qsort(t->list, t->n, sizeof(t->list[0]), by_op);
 	for (size_t i = 0; i < t->n; i++) {
-		struct trace_launch *l = &t->launches[i];
+		struct launch *l = &t->list[i];
 		const char *product = NULL;
 		char key[32];
 
@@ -63,20 +63,20 @@ static void join_products(struct trace *t)
 		if (l->op >= 0)
 			product = json_string_value(json_object_get(t->products, key));
 		if (product && l->op == last) {
-			t->launches[n - 1].us = fmin(t->launches[n - 1].us + l->us, TRACE_MAX_US);
+			t->list[n - 1].us = fmin(t->list[n - 1].us + l->us, LAUNCH_MAX_US);
 			continue;
 		}
 		last = product ? l->op : -1;
-		t->launches[n] = *l;
+		t->list[n] = *l;
 		if (product)
-			t->launches[n].name = product;
+			t->list[n].name = product;
 		n++;
 	}
 	t->n = n;
 }
 
 /* @launches are sorted by time. */
-static double median(const struct trace_launch *launches, size_t n)
+static double median(const struct launch *launches, size_t n)
 {
 	return (launches[(n - 1) / 2].us + launches[n / 2].us) / 2;
 }
@@ -96,20 +96,20 @@ static int write_group(const struct group *g, FILE *to)
 	return 0;
 }
 
-static size_t make_groups(const struct trace *t, struct group *groups)
+static size_t make_groups(const struct launches *t, struct group *groups)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		if (!n || strcmp(groups[n - 1].first->name, t->launches[i].name) != 0)
-			groups[n++] = (struct group){.first = &t->launches[i]};
+		if (!n || strcmp(groups[n - 1].first->name, t->list[i].name) != 0)
+			groups[n++] = (struct group){.first = &t->list[i]};
 		groups[n - 1].n++;
-		groups[n - 1].sum_us += t->launches[i].us;
+		groups[n - 1].sum_us += t->list[i].us;
 	}
 	return n;
 }
 
-int kernels_write(struct trace *t, const char *file, FILE *to)
+int kernels_write(struct launches *t, const char *file, FILE *to)
 {
 	CLEANUP(freep) struct group *groups = calloc(t->n, sizeof(struct group));
 	CLEANUP(freep) char *heading = strdup(file);
@@ -119,7 +119,7 @@ int kernels_write(struct trace *t, const char *file, FILE *to)
 	if (!groups || !heading)
 		return -ENOMEM;
 	join_products(t);
-	qsort(t->launches, t->n, sizeof(t->launches[0]), by_name);
+	qsort(t->list, t->n, sizeof(t->list[0]), by_name);
 	n = make_groups(t, groups);
 	qsort(groups, n, sizeof(groups[0]), by_sum);
 	fprintf(to, "# Kernels of %s, by `nbox kernels`: the median of each. For nbox run --gpu.\n",
@@ -134,9 +134,9 @@ int kernels_write(struct trace *t, const char *file, FILE *to)
 			t->n_unsized);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = write_group(&groups[i], to);
-	qsort(t->launches, t->n, sizeof(t->launches[0]), by_time);
+	qsort(t->list, t->n, sizeof(t->list[0]), by_time);
 	if (r == 0)
 		fprintf(to, "# all other kernels: the median of all\n* %.3fus\n",
-			median(t->launches, t->n));
+			median(t->list, t->n));
 	return r;
 }

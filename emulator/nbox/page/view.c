@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "nbox/export/spans.h"
 #include "schedule/coll.h"
+#include "trace/spans.h"
 
 #define LANES_MAX 24
 #define LEAST .003 /* of the iteration: a lane of computation with less is not shown */

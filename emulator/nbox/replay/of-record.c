@@ -10,9 +10,9 @@
 #include "base/cleanup.h"
 #include "base/number-table.h"
 #include "members/members.h"
-#include "nbox/export/spans.h"
 #include "nbox/report/steps.h"
 #include "topology/template.h"
+#include "trace/spans.h"
 
 struct maker {
 	const struct job_record *from;

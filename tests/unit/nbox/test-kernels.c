@@ -8,16 +8,16 @@
 
 #include "base/cleanup.h"
 #include "kernels/table.h"
-#include "nbox/kernels/trace.h"
+#include "nbox/kernels/launches.h"
 #include "nbox/kernels/write.h"
 
-static int read_text(const char *text, struct trace *ret, struct err *err)
+static int read_text(const char *text, struct launches *ret, struct err *err)
 {
 	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
 	int r;
 
 	assert_non_null(f);
-	r = trace_read(f, "t.json", ret, err);
+	r = launches_read(f, "t.json", ret, err);
 	fclose(f);
 	return r;
 }
@@ -25,7 +25,7 @@ static int read_text(const char *text, struct trace *ret, struct err *err)
 /* The table that the trace makes. */
 static char *make(const char *trace_text)
 {
-	struct trace trace;
+	struct launches trace;
 	struct err err = {""};
 	char *text = NULL;
 	size_t n;
@@ -35,7 +35,7 @@ static char *make(const char *trace_text)
 		fail_msg("%s", err.text);
 	assert_int_equal(kernels_write(&trace, "t.json", f), 0);
 	fclose(f);
-	trace_deinit(&trace);
+	launches_deinit(&trace);
 	return text;
 }
 
@@ -43,7 +43,7 @@ static void each_name_has_its_median(void **state)
 {
 	CLEANUP(freep)
 	char *text = make(
-		"{\"schemaVersion\": 1,\"deviceProperties\": [{\"id\": 0}], \"n\":2}\n"
+		"{\"schemaVersion\": 1,\"deviceProperties\": [{\"id\": 0}], \"n\":2,\n"
 		"\"traceEvents\": [\n"
 		"{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"void f<4, char*>(int)\", \"dur\": 3},\n"
 		"{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"g [x]\", \"dur\": 2.5, \"args\": {\"stream\": 7}},\n"
@@ -131,7 +131,7 @@ static void what_is_no_trace_is_refused(void **state)
 		const char *text, *sentence;
 	} cases[] = {
 		{" ", "t.json: is no trace: it does not begin as JSON does"},
-		{"\x1f\x8b", "t.json: is compressed: gunzip -c t.json | nbox kernels -"},
+		{"\x1f\x8b", "t.json: is compressed: gunzip it first"},
 		{"{}", "t.json: is no trace: it has no list traceEvents"},
 		{"{\"traceEvents\": 3}", "t.json: is no trace: it has no list traceEvents"},
 		{"{\"a\" 3}", "t.json: is no trace: it has no list traceEvents"},
@@ -149,7 +149,7 @@ static void what_is_no_trace_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct err err = {""};
-		struct trace trace;
+		struct launches trace;
 
 		assert_int_equal(read_text(cases[i].text, &trace, &err), -EINVAL);
 		if (strncmp(err.text, cases[i].sentence, strlen(cases[i].sentence)) != 0)
@@ -162,7 +162,7 @@ static void an_event_without_end_is_not_read_for_ever(void **state)
 	size_t n = 4 << 20;
 	CLEANUP(freep) char *text = malloc(n + 1);
 	struct err err = {""};
-	struct trace trace;
+	struct launches trace;
 
 	(void)state;
 	memset(text, 'x', n);

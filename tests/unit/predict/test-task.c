@@ -10,6 +10,8 @@
 
 #include "base/cleanup.h"
 #include "predict/task.h"
+#include "schedule/coll.h"
+#include "trace/finish.h"
 
 static const struct predict_host paper = {5000, 3000, 2000, 4000, 1000, 1000};
 
@@ -88,10 +90,11 @@ static uint32_t add(struct trace *t, uint32_t kind, uint32_t rank, const char *n
 /* What a profiler would have written. */
 static void trace_golden(const struct golden *g, struct trace *t, bool has_waits)
 {
-	uint32_t host, rank, comm_ops[OPS];
+	uint32_t host, rank, comm, comm_ops[OPS];
 
 	memset(t, 0, sizeof(*t));
 	assert_int_equal(trace_add_host(t, "node", &host), 0);
+	assert_int_equal(trace_add_comm(t, "dp", 2, NULL, &comm), 0);
 	for (uint32_t r = 0; r < 2; r++) {
 		double at = 0;
 
@@ -118,7 +121,9 @@ static void trace_golden(const struct golden *g, struct trace *t, bool has_waits
 
 				if (is_comm) {
 					comm_ops[i] = kernel;
-					assert_int_equal(trace_add_join(t, kernel, ops[i].name), 0);
+					t->ops[kernel].coll = COLL_ALLREDUCE;
+					t->ops[kernel].comm = comm;
+					t->ops[kernel].seq = i; /* joined by it */
 				}
 				if (has_waits && ops[i].after >= 0 && k == o->first)
 					assert_int_equal(trace_add_wait(t, kernel,

@@ -1,7 +1,7 @@
-/* See trace.h. Names and arguments are those that NCCL and PyTorch (torch.profiler, Kineto) give to
- * kernels of collectives, so that tools which know these know ours: Holistic Trace Analysis calls
- * communication what begins with "nccl" and has "Kernel" in it. */
-#include "nbox/export/trace.h"
+/* See chrome.h. Names and arguments are those that NCCL and PyTorch (torch.profiler, Kineto) give
+ * to kernels of collectives, so that tools which know these know ours: Holistic Trace Analysis
+ * calls communication what begins with "nccl" and has "Kernel" in it. */
+#include "nbox/export/chrome.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,17 +14,17 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "nbox/export/out.h"
-#include "nbox/export/spans.h"
 #include "nbox/report/steps.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"
+#include "trace/spans.h"
 
 #define RANKS_SHOWN 30 /* of a group, as PyTorch does */
 /* HTA keeps numbers of rows in as many bits as correlations need. */
 #define FIRST_CORRELATION (1 << 24)
 #define HOST_THREAD 9999 /* streams have small numbers */
 
-struct trace {
+struct writer {
 	const struct record *rec;
 	FILE *to;
 	bool has_event;
@@ -73,7 +73,7 @@ static const char *collective_name(const struct record_op *op)
 	return torch_names[op->kind];
 }
 
-static uint32_t device_of(const struct trace *t, uint32_t rank)
+static uint32_t device_of(const struct writer *t, uint32_t rank)
 {
 	uint32_t n = t->rec->header.gpus_per_node;
 
@@ -83,7 +83,8 @@ static uint32_t device_of(const struct trace *t, uint32_t rank)
 /* --- events ------------------------------------------------------------------------------------
  */
 
-static void begin(struct trace *t, char phase, const char *category, uint32_t rank, uint32_t thread)
+static void begin(struct writer *t, char phase, const char *category, uint32_t rank,
+		  uint32_t thread)
 {
 	fprintf(t->to, "%s\n{\"ph\": \"%c\", ", t->has_event ? "," : "", phase);
 	if (category)
@@ -97,7 +98,7 @@ static void print_us(FILE *to, const char *key, uint64_t ns)
 	fprintf(to, ", \"%s\": %" PRIu64 ".%03u", key, ns / 1000, (unsigned int)(ns % 1000));
 }
 
-static void times(struct trace *t, uint64_t from_ns, uint64_t end_ns)
+static void times(struct writer *t, uint64_t from_ns, uint64_t end_ns)
 {
 	uint64_t start = t->rec->header.start_ns;
 
@@ -105,7 +106,7 @@ static void times(struct trace *t, uint64_t from_ns, uint64_t end_ns)
 	print_us(t->to, "dur", end_ns > from_ns ? end_ns - from_ns : 0);
 }
 
-static void name_it(struct trace *t, const char *what, uint32_t rank, uint32_t thread,
+static void name_it(struct writer *t, const char *what, uint32_t rank, uint32_t thread,
 		    const char *name, uint32_t number)
 {
 	begin(t, 'M', NULL, rank, thread);
@@ -139,7 +140,7 @@ static void print_sizes(const struct record_op *op, FILE *to)
 /* A kernel up to its arguments, and its launch: tools take no kernel for a step's that nobody
  * launched in it. Nothing is said of when the host did: it is at the kernel's own time, at the next
  * whole us, since tools round to these. */
-static void kernel(struct trace *t, const struct span *s, uint32_t stream, uint64_t from_ns,
+static void kernel(struct writer *t, const struct span *s, uint32_t stream, uint64_t from_ns,
 		   uint64_t end_ns, const struct record_op *op)
 {
 	uint64_t late_ns = (from_ns - t->rec->header.start_ns) % 1000;
@@ -161,7 +162,7 @@ static void kernel(struct trace *t, const struct span *s, uint32_t stream, uint6
 		device_of(t, s->world_rank), stream, t->correlation);
 }
 
-static void op_event(struct trace *t, const struct span *s)
+static void op_event(struct writer *t, const struct span *s)
 {
 	const struct record_op *op = s->op;
 
@@ -179,7 +180,7 @@ static void op_event(struct trace *t, const struct span *s)
 		op->injected_ns / 1e3);
 }
 
-static void computation(struct trace *t, const struct span *s)
+static void computation(struct writer *t, const struct span *s)
 {
 	kernel(t, s, s->stream, s->from_ns, s->at_ns, NULL);
 	fputs("}}", t->to);
@@ -196,7 +197,7 @@ static int by_number(const void *pa, const void *pb)
 }
 
 /* Names of the rank and its streams. Return: 0; -ENOMEM. */
-static int name_rank(struct trace *t, const struct span *list, size_t n)
+static int name_rank(struct writer *t, const struct span *list, size_t n)
 {
 	CLEANUP(freep) uint32_t *streams = calloc(n, sizeof(*streams));
 	uint32_t rank = list->world_rank;
@@ -216,7 +217,7 @@ static int name_rank(struct trace *t, const struct span *list, size_t n)
 
 /* The steps that were found in the rank's ops, as PyTorch's profiler marks them. Return: 0;
  * -ENOMEM. */
-static int steps(struct trace *t, const struct span *list, size_t n)
+static int steps(struct writer *t, const struct span *list, size_t n)
 {
 	CLEANUP(freep) struct record_op *ops = calloc(n, sizeof(*ops));
 	CLEANUP(steps_deinit) struct steps s = {0};
@@ -241,7 +242,7 @@ static int steps(struct trace *t, const struct span *list, size_t n)
 	return r;
 }
 
-static int rank_events(struct trace *t, const struct span *list, size_t n)
+static int rank_events(struct writer *t, const struct span *list, size_t n)
 {
 	int r = name_rank(t, list, n);
 
@@ -262,7 +263,7 @@ static int write_file(const struct record *rec, const struct spans *s, size_t fi
 		      const char *path, struct err *err)
 {
 	const struct record_header *h = &rec->header;
-	struct trace t = {.rec = rec, .correlation = FIRST_CORRELATION};
+	struct writer t = {.rec = rec, .correlation = FIRST_CORRELATION};
 	int r = out_create(path, &t.to, err), finished;
 
 	if (r < 0)
@@ -286,7 +287,7 @@ static bool is_folder(const char *path)
 	return path[strlen(path) - 1] == '/' || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-int trace_write(const struct record *rec, const char *path, struct err *err)
+int chrome_write(const struct record *rec, const char *path, struct err *err)
 {
 	CLEANUP(spans_deinit) struct spans s = {0};
 	char file[PATH_MAX];

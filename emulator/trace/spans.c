@@ -1,5 +1,5 @@
 /* See spans.h. */
-#include "nbox/export/spans.h"
+#include "trace/spans.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -9,16 +9,16 @@
 
 #include "base/err.h"
 
-#define TRACE_MAX_US (60e6 - 1) /* below a minute, also when it is rounded */
+#define LAUNCH_MAX_US (60e6 - 1) /* below a minute, also when it is rounded */
 
-struct trace_launch {
+struct launch {
 	const char *name; /* borrowed from names */
 	double us;
 	double op; /* "External id": the operator that launched it; negative: not said */
 };
 
-struct trace {
-	struct trace_launch *launches; /* owned; without NCCL's */
+struct launches {
+	struct launch *list; /* owned; without NCCL's */
 	size_t n, capacity;
 	json_t *names;    /* owned: the launches' names are its keys */
 	json_t *products; /* owned: operator -> what its product of matrices is called
@@ -29,5 +29,5 @@ struct trace {
 
 /* @file: its name, for sentences. Return: 0, *ret is the caller's; -EINVAL it is no such trace;
  * -EFBIG; -EIO; -ENOMEM; each with the sentence. */
-int trace_read(FILE *f, const char *file, struct trace *ret, struct err *err);
-void trace_deinit(struct trace *trace);
+int launches_read(FILE *f, const char *file, struct launches *ret, struct err *err);
+void launches_deinit(struct launches *l);

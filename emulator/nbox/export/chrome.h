@@ -10,4 +10,4 @@
 /* @path: a file, packed where it ends with ".gz", with all real ranks; or a folder, where its name
  * ends with '/' or it is there: a file rank-N.json.gz for each of them. Return: 0; negative errno,
  * perhaps with the sentence. */
-int trace_write(const struct record *rec, const char *path, struct err *err);
+int chrome_write(const struct record *rec, const char *path, struct err *err);

@@ -1,0 +1,283 @@
+/* See connect.h. */
+#include "trace/connect.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define FAR_NS \
+	1e17 /* three years between two traces of one job: their clocks have nothing in common */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* --- whose events they are ---------------------------------------------------------------------
+ */
+
+/* By the header, else by a number behind "rank" in the file's name, else 0. */
+static uint32_t file_rank(const struct chrome *c)
+{
+	const char *at = base_name(c->file), *found = NULL;
+	uint64_t rank;
+
+	if (chrome_number(c->info, "rank", &rank) && rank < TRACE_RANKS_MAX)
+		return (uint32_t)rank;
+	while ((at = strcasestr(at, "rank")) != NULL) {
+		at += 4;
+		found = isdigit((unsigned char)at[0])                            ? at
+			: at[0] && isdigit((unsigned char)at[1]) && at[0] != '/' ? at + 1
+										 : found;
+	}
+	return found ? (uint32_t)(strtoul(found, NULL, 10) % TRACE_RANKS_MAX) : 0;
+}
+
+/* Return: 0; -ENOMEM. */
+static int file_host(struct chrome *c, const char *host, uint32_t *ret)
+{
+	const char *name = base_name(c->file), *at = strchr(name, '_');
+	char text[256];
+
+	for (; !host && at; at = strchr(at + 1, '_')) {
+		size_t digits = strspn(at + 1, "0123456789");
+
+		if (digits && at[1 + digits] == '.' && (size_t)(at - name) < sizeof(text)) {
+			snprintf(text, sizeof(text), "%.*s", (int)(at - name), name);
+			host = text;
+		}
+	}
+	return trace_add_host(c->t, host ? host : name, ret);
+}
+
+/* Ops' ranks, which are slots until now. Return: 0; -EEXIST with the sentence; -ENOMEM. */
+static int find_ranks(struct chrome *c, const char *host, struct err *err)
+{
+	CLEANUP(freep) uint32_t *ranks = calloc(c->n_slots + 1, sizeof(*ranks));
+	struct trace *t = c->t;
+	uint64_t world;
+	int r = ranks ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < c->n_slots; i++) {
+		const struct chrome_slot *s = &c->slots[i];
+		uint32_t rank = s->rank == TRACE_NONE ? file_rank(c) : s->rank, of;
+
+		if (!s->is_used)
+			continue;
+		r = s->host == TRACE_NONE ? file_host(c, host, &of)
+					  : trace_add_host(t, trace_name(t, s->host), &of);
+		if (r == 0 && t->n_ranks == TRACE_TRACED_MAX)
+			return err_set(err, EFBIG, "%s: more than %d ranks", c->file,
+				       TRACE_TRACED_MAX);
+		if (r == 0)
+			r = trace_add_rank(t, rank, of, &ranks[i]);
+		if (r == -EEXIST)
+			return err_set(err, EEXIST,
+				       "%s: is of rank %u, as what was read before it: a trace "
+				       "says whose it is in distributedInfo, or by a name such as "
+				       "rank-3.json",
+				       c->file, rank);
+	}
+	for (uint32_t i = c->first; r == 0 && i < t->n_ops; i++)
+		t->ops[i].rank = ranks[t->ops[i].rank];
+	if (chrome_number(c->info, "world_size", &world) && world < TRACE_RANKS_MAX &&
+	    world > t->world)
+		t->world = (uint32_t)world;
+	return r;
+}
+
+/* --- by number ---------------------------------------------------------------------------------
+ */
+
+static int by_id(const void *pa, const void *pb)
+{
+	const struct chrome_id *a = pa, *b = pb;
+
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->op < b->op ? -1 : a->op > b->op;
+}
+
+static void sort_ids(struct chrome_ids *ids)
+{
+	if (ids->n)
+		qsort(ids->list, ids->n, sizeof(*ids->list), by_id);
+}
+
+/* The first one that is not before @id; n: all are. */
+static size_t find_id(const struct chrome_ids *ids, uint32_t slot, uint64_t id)
+{
+	size_t low = 0, high = ids->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct chrome_id *at = &ids->list[middle];
+
+		if (at->slot < slot || (at->slot == slot && at->id < id))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static uint32_t op_of(const struct chrome_ids *ids, uint32_t slot, uint64_t id)
+{
+	size_t i = find_id(ids, slot, id);
+
+	return i < ids->n && ids->list[i].slot == slot && ids->list[i].id == id ? ids->list[i].op
+										: TRACE_NONE;
+}
+
+/* --- launches, steps, waits --------------------------------------------------------------------
+ */
+
+static void find_launches(struct chrome *c)
+{
+	for (size_t i = 0; i < c->gpu.n; i++) {
+		const struct chrome_id *gpu = &c->gpu.list[i];
+
+		c->t->ops[gpu->op].launched_by = op_of(&c->calls, gpu->slot, gpu->id);
+	}
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct chrome_step *a = pa, *b = pb;
+
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static uint32_t step_at(const struct chrome *c, uint32_t slot, double ns)
+{
+	size_t low = 0, high = c->n_steps;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct chrome_step *s = &c->steps[middle];
+
+		if (s->slot < slot || (s->slot == slot && s->start_ns <= ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && c->steps[low - 1].slot == slot && ns < c->steps[low - 1].end_ns
+		       ? c->steps[low - 1].number
+		       : TRACE_NONE;
+}
+
+/* A GPU's op is of the step that launched it. */
+static void find_steps(struct chrome *c)
+{
+	if (!c->n_steps)
+		return;
+	qsort(c->steps, c->n_steps, sizeof(*c->steps), by_time);
+	for (uint32_t i = c->first; i < c->t->n_ops; i++) {
+		struct trace_op *op = &c->t->ops[i];
+		const struct trace_op *by =
+			op->launched_by == TRACE_NONE ? op : &c->t->ops[op->launched_by];
+
+		if (op->step == TRACE_NONE)
+			op->step = step_at(c, op->rank, by->start_ns);
+	}
+}
+
+/* Return: 0; -ENOMEM. */
+static int add_wait(struct chrome *c, const struct chrome_ids *streams, const struct chrome_wait *w)
+{
+	size_t on = find_id(streams, w->slot, w->record);
+	uint32_t op = TRACE_NONE;
+
+	/* back to the last one on that stream: few are between */
+	while (on > 0 && streams->list[on - 1].slot == w->slot &&
+	       c->t->ops[streams->list[on - 1].op].stream != w->on_stream)
+		on--;
+	if (on == 0 || streams->list[on - 1].slot != w->slot)
+		return 0;
+	if (w->is_host) {
+		op = op_of(&c->calls, w->slot, w->id);
+		if (op != TRACE_NONE)
+			c->t->ops[op].kind = TRACE_SYNC;
+	} else {
+		for (size_t i = find_id(streams, w->slot, w->id);
+		     i < streams->n && streams->list[i].slot == w->slot && op == TRACE_NONE; i++)
+			if (c->t->ops[streams->list[i].op].stream == w->stream)
+				op = streams->list[i].op;
+	}
+	return op == TRACE_NONE ? 0 : trace_add_wait(c->t, op, streams->list[on - 1].op);
+}
+
+/* Return: 0; -EINVAL with the sentence; -ENOMEM. */
+static int find_waits(struct chrome *c, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->n_waits; i++)
+		r = add_wait(c, &c->gpu, &c->waits[i]);
+	for (size_t i = 0; r == 0 && i < c->after.n; i++) {
+		const struct chrome_id *a = &c->after.list[i];
+		uint32_t on = op_of(&c->numbers, a->slot, a->id);
+
+		if (on == TRACE_NONE)
+			return err_set(err, EINVAL,
+				       "%s: an op waits for op %llu, which is not there", c->file,
+				       (unsigned long long)a->id);
+		r = trace_add_wait(c->t, a->op, on);
+	}
+	return r;
+}
+
+/* --- times -------------------------------------------------------------------------------------
+ */
+
+/* Times count from the first file's zero. Return: 0; -EINVAL with the sentence. */
+static int shift(struct chrome *c, struct err *err)
+{
+	struct trace *t = c->t;
+	double base_us = c->base_ns / 1000 + c->zero_us, off;
+	uint64_t zero;
+
+	if (!(base_us >= 0 && base_us < 0x1p63 / 1000))
+		return err_set(err, EINVAL, "%s: its times begin at %g us: that is none", c->file,
+			       base_us);
+	zero = c->base_ns + (uint64_t)(int64_t)c->zero_us * 1000;
+	if (c->first == 0)
+		t->origin_ns = zero;
+	off = zero >= t->origin_ns ? (double)(zero - t->origin_ns) : -(double)(t->origin_ns - zero);
+	if (fabs(off) > FAR_NS)
+		return err_set(err, EINVAL,
+			       "%s: its times are %.3g years from those of the other traces: are "
+			       "they of one job, and of one form?",
+			       c->file, off / 3.15576e16);
+	for (uint32_t i = c->first; off != 0 && i < t->n_ops; i++) {
+		t->ops[i].start_ns += off;
+		t->ops[i].end_ns += off;
+	}
+	return 0;
+}
+
+int chrome_connect(struct chrome *c, const char *host, struct err *err)
+{
+	int r;
+
+	sort_ids(&c->calls);
+	sort_ids(&c->gpu);
+	sort_ids(&c->numbers);
+	find_launches(c);
+	find_steps(c);
+	r = find_waits(c, err);
+	if (r == 0)
+		r = shift(c, err);
+	return r < 0 ? r : find_ranks(c, host, err);
+}
