@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "schedule/schedule.h"
 
-/* A connection of a rank below the period. Message i is the ops first + 2 i and the next. */
+/* A connection of a rank below the period. A message is the ops of its SEND, then its RECV. */
 struct conn {
 	uint32_t src, dst;
 	uint16_t lane;
@@ -21,6 +21,7 @@ struct maker {
 	struct conn *conns; /* owned; by source */
 	uint32_t *start;    /* owned; period + 1 */
 	uint32_t capacity;
+	uint32_t pieces; /* of a SEND */
 	struct err *err;
 };
 
@@ -40,23 +41,47 @@ static int no_memory(const struct maker *m)
 	return err_set(m->err, ENOMEM, "no memory for the hops of %u ranks", m->h->s->n_ranks);
 }
 
+/* What goes on after the SEND's first piece, and what before its RECV. */
+static uint32_t first_of(const struct maker *m, const struct conn *c, uint64_t index)
+{
+	return c->first + (m->pieces + 1) * (uint32_t)index;
+}
+
+static uint32_t last_of(const struct maker *m, const struct conn *c, uint64_t index)
+{
+	return first_of(m, c, index) + m->pieces - 1;
+}
+
+static uint32_t recv_of(const struct maker *m, const struct conn *c, uint64_t index)
+{
+	return first_of(m, c, index) + m->pieces;
+}
+
+/* Message @i of connection @c. Those of one connection follow each other. */
 static int add_message(struct maker *m, const struct conn *c, uint64_t i)
 {
 	const struct hops *h = m->h;
 	uint64_t bytes = sched_message_bytes(h->s, c->src, c->dst, c->lane, i);
 	struct nbox_delay d;
-	uint32_t device, send, recv;
+	uint32_t device, op, before = m->pieces > 1 && i ? last_of(m, c, i - 1) : DFG_NONE;
 	int r = h->cost->message(h->cost->ctx, c->src, c->dst, c->lane, i, bytes, &d);
 
 	if (r < 0)
 		return r;
-	if (h->device(h->ctx, c->src, c->dst, c->lane, &device) < 0 ||
-	    dfg_add_op(m->g, device, d.occupancy_ns * h->factor, 0, &send) < 0 ||
-	    dfg_add_op(m->g, DFG_PARALLEL, 0, 0, &recv) < 0 ||
-	    dfg_add_edge(m->g, send, recv, d.latency_ns * h->factor) < 0 ||
-	    dfg_add_edge(m->g, h->in[c->src], send, 0) < 0)
-		return no_memory(m);
-	return 0;
+	r = h->device(h->ctx, c->src, c->dst, c->lane, &device);
+	for (uint32_t k = 0; k < m->pieces && r == 0; k++) {
+		r = dfg_add_op(m->g, device, d.occupancy_ns * h->factor / m->pieces, 0, &op);
+		if (r == 0 && before != DFG_NONE)
+			r = dfg_add_edge(m->g, before, op, 0);
+		before = op;
+	}
+	if (r == 0)
+		r = dfg_add_op(m->g, DFG_PARALLEL, 0, 0, &op);
+	if (r == 0)
+		r = dfg_add_edge(m->g, before, op, d.latency_ns * h->factor);
+	if (r == 0)
+		r = dfg_add_edge(m->g, h->in[c->src], first_of(m, c, i), 0);
+	return r < 0 ? no_memory(m) : 0;
 }
 
 /* The connections that leave @rank, with their messages. */
@@ -100,11 +125,6 @@ static const struct conn *find(const struct maker *m, uint32_t src, uint32_t dst
 	return NULL;
 }
 
-static uint32_t send_of(const struct conn *c, uint64_t index)
-{
-	return c->first + 2 * (uint32_t)index;
-}
-
 /* The op of a step after which its sends go: adding up what came takes turns at the rank. */
 static int add_reduction(struct maker *m, uint32_t rank, const struct sched_step *t,
 			 uint32_t *waits, uint32_t *n_waits)
@@ -141,7 +161,7 @@ static int add_thread(struct maker *m, uint32_t rank, uint32_t thread)
 		for (uint32_t k = 0; k < t.n_recv; k++) {
 			const struct conn *c = find(m, t.recv[k], rank, t.recv_lane);
 
-			waits[k] = c ? send_of(c, t.recv_index) + 1 : DFG_NONE;
+			waits[k] = c ? recv_of(m, c, t.recv_index) : DFG_NONE;
 		}
 		n_waits = t.n_recv ? t.n_recv : n_waits;
 		r = t.n_recv ? add_reduction(m, rank, &t, waits, &n_waits) : 0;
@@ -149,7 +169,7 @@ static int add_thread(struct maker *m, uint32_t rank, uint32_t thread)
 			const struct conn *c = find(m, rank, t.send[k], t.send_lane);
 
 			for (uint32_t j = 0; j < n_waits && r == 0; j++)
-				r = dfg_add_edge(m->g, waits[j], send_of(c, t.send_index), 0);
+				r = dfg_add_edge(m->g, waits[j], first_of(m, c, t.send_index), 0);
 		}
 	}
 	return r == -ENOMEM ? no_memory(m) : r;
@@ -168,14 +188,18 @@ static int add_out(struct maker *m, uint32_t rank)
 		const struct conn *c = find(m, of[i].src, of[i].dst, of[i].lane);
 
 		if (c && c->n)
-			r = dfg_add_edge(m->g, send_of(c, c->n - 1) + (i < n_in), out, 0);
+			r = dfg_add_edge(m->g,
+					 i < n_in ? recv_of(m, c, c->n - 1)
+						  : last_of(m, c, c->n - 1),
+					 out, 0);
 	}
 	return r < 0 ? no_memory(m) : 0;
 }
 
 int hops_add(struct dfg *g, const struct hops *h, struct err *err)
 {
-	CLEANUP(maker_deinit) struct maker m = {.g = g, .h = h, .err = err};
+	CLEANUP(maker_deinit)
+	struct maker m = {.g = g, .h = h, .pieces = h->pieces ? h->pieces : 1, .err = err};
 	int r = 0;
 
 	m.start = calloc((size_t)h->period + 1, sizeof(*m.start));

@@ -19,6 +19,9 @@ struct hops {
 	/* Ranks r and r + period do the same, in rings and direct algorithms: those below it stand
 	 * for all. Else n_ranks. */
 	uint32_t period;
+	/* A SEND is so many ops, one after the other, so that others get their turns on its link
+	 * between them; 0: one. */
+	uint32_t pieces;
 	const uint32_t *in;  /* by rank: the op after which it begins */
 	const uint32_t *out; /* by rank: the op that waits until it is done */
 	/* What carries the message; of a rank to itself what adds up there, where that takes time.

@@ -81,11 +81,9 @@ static void print_head(const struct args *a, const struct source *s, const struc
 
 	printf("-- nbox replay: %u ranks, %u recorded; policy %s\n", s->job.world, s->job.n_ranks,
 	       policies[a->policy]);
-	printf("   %-14s %.3f ms, %+.1f %% of it here%s\n", s->is_run ? "nbox retime" : "trace",
-	       r->was_median_ns / 1e6, off,
-	       s->is_run && (a->n_changes || a->policy)
-		       ? ", which has what --scale and --policy say"
-		       : "");
+	printf("   %-14s %.3f ms%s; here %+.1f %%\n", s->is_run ? "nbox retime" : "recorded",
+	       r->was_median_ns / 1e6,
+	       a->n_changes || a->policy ? " without --scale and --policy" : "", off);
 	if (s->is_run && delay_has_segments(s->costs.delay))
 		printf("   note           what-ifs on computation act at recorded ranks; others come when those do that they copy: nbox retime knows better\n");
 }

@@ -65,7 +65,14 @@ static double reduce_s(enum sched_algo algo, uint32_t n, uint32_t period, uint64
 			  .chunk_bytes = bytes};
 	uint32_t in[128], out[128], begin, end;
 	struct dfg *g = dfg_new();
-	const struct hops h = {&s, &cost, 1, period, in, out, plain_device, &p};
+	const struct hops h = {.s = &s,
+			       .cost = &cost,
+			       .factor = 1,
+			       .period = period,
+			       .in = in,
+			       .out = out,
+			       .device = plain_device,
+			       .ctx = &p};
 	struct err err = {""};
 	double ns;
 

@@ -19,6 +19,9 @@
 			     */
 #define DAYDREAM_SHARE 0.85 /* of the link, as its authors take it */
 #define ANY UINT32_MAX
+/* Where ops of several communicators share links, a message gives way after so many bytes. */
+#define PIECE_BYTES (UINT64_C(32) << 10)
+#define PIECES_MAX 32
 
 struct maker {
 	const struct play *p;
@@ -28,6 +31,7 @@ struct maker {
 	const struct shape *shape;   /* of the op that is being added */
 	uint32_t op;
 	uint64_t most_hops; /* of an op */
+	bool has_one_comm;  /* all ops are of one communicator */
 	struct err *err;
 };
 
@@ -406,6 +410,13 @@ static int quick_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, u
 	return r;
 }
 
+static uint32_t pieces_of(const struct maker *m, const struct shape *s)
+{
+	uint64_t n = sched_max_step_bytes(&s->s) / PIECE_BYTES + 1;
+
+	return m->has_one_comm ? 1 : n < PIECES_MAX ? (uint32_t)n : PIECES_MAX;
+}
+
 static int add_hops(struct maker *m, const struct job_op *op, const struct shape *s, double factor,
 		    double lead_ns)
 {
@@ -424,6 +435,7 @@ static int add_hops(struct maker *m, const struct job_op *op, const struct shape
 			 .ctx = m};
 	int r = in && out ? 0 : -ENOMEM;
 
+	h.pieces = pieces_of(m, s);
 	if (m->p->without_latency)
 		cost = (struct sim_cost){quick_message, &quick, s->cost.reduce_ns_per_byte};
 	if (r == 0)
@@ -544,6 +556,8 @@ static int add_message(struct maker *m, const struct end *send, const struct end
 	changed_op(m, op, &factor, &add);
 	if (m->p->costs->is_measured && op->ns >= 0 && delay.occupancy_ns + delay.latency_ns > 0)
 		factor *= op->ns / (delay.occupancy_ns + delay.latency_ns);
+	if (!send) /* others receive from it, too: the port here is the bound */
+		d = (struct play_device){PLAY_LINK, ANY, dst, 0};
 	if (topology_hop(&j->topology, src, dst) == HOP_INTRA)
 		d.number |= 1 << 15;
 	from = m->to->at[known->row];
@@ -622,7 +636,8 @@ static int add_op(struct maker *m, const struct job_op *op)
 		number_table_deinit(&m->devices);
 	if (r == 0 && m->p->costs->n_servers && op->kind == COLL_ALLREDUCE) {
 		r = add_server(m, op, &s, factor);
-	} else if (r == 0 && (s.is_whole || hops_count(&s.s, s.period) > m->most_hops)) {
+	} else if (r == 0 &&
+		   (s.is_whole || hops_count(&s.s, s.period) * pieces_of(m, &s) > m->most_hops)) {
 		r = shape_whole(m->p->costs, op, &s, &ns, m->err);
 		r = r < 0 ? r : add_whole(m, op, factor * ns + add);
 	} else if (r == 0) {
@@ -692,6 +707,9 @@ int play(const struct play *p, struct played *ret, struct err *err)
 	int r;
 
 	m.most_hops = most / (p->job->n_ops ? p->job->n_ops : 1);
+	m.has_one_comm = true;
+	for (uint32_t i = 1; i < p->job->n_ops; i++)
+		m.has_one_comm &= p->job->ops[i].comm == p->job->ops[0].comm;
 	r = add_all(&m);
 	if (r == 0)
 		r = play_graph(&m);

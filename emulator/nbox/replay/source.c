@@ -23,7 +23,8 @@ static int take_option(struct source_words *to, const struct option_word *w, str
 		to->json = w->value;
 	else if (w->id == FLAG_REPLAY_NIC)
 		to->nic = w->value;
-	else if (w->id == CONFIG_ALGO && !strchr(w->value, '='))
+	else if (w->id == CONFIG_ALGO &&
+		 (!strchr(w->value, '=') || strncmp(w->value, "ps:", 3) == 0))
 		to->algo = w->value;
 	else if (w->id == FLAG_COUNTS)
 		r = declared_parse(w->value, &to->declared, err);

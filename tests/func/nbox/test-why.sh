@@ -141,4 +141,44 @@ exits 2 "an unknown flag is refused" "$NBOX" why ddp --nodez 8
 says "--nodes" "with a suggestion"
 exits 2 "a place for results is refused" "$NBOX" why ddp --out here
 exits 2 "no run is refused" "$NBOX" why
+holds "nbox replay, message by message, is within 5 % of nbox retime, also on links that bind; daydream is further off where they do" <<'P'
+worlds = {"ddp": [[], ["--nodes", "64"]], "fsdp": [[], ["--nodes", "64"]], "both": [[], ["--nodes", "16"]],
+          "tp-dp": [[], ["--nodes", "64", "--layout", "tp=2,dp=32"]], "pipeline": [[], ["--nodes", "64", "--layout", "dp=32,pp=2"]],
+          "moe": [[], ["--nodes", "64", "--counts", "alltoall=total"]]}
+for job, settings in worlds.items():
+    for words in settings:
+        for network in [], ["--inter-bandwidth", "400Mbps"], ["--model", "alphabeta", "--nic", "1Gbps,20us", "--algo", "tree"]:
+            r = ask("replay", job, *words, *network)
+            near(r["iteration_ms"], r["recorded_iteration_ms"], 0.05)
+            path = r["critical_path"]
+            near(path["computation_ms"] + path["communication_ms"] + path["waiting_ms"], path["ms"], 1e-6)
+            assert r["graph"]["sends"] > 0 and not r["graph"]["as_one"], (job, words, r["graph"])
+for job in "ddp", "both", "fsdp":
+    r, d = (ask("replay", job, "--nodes", "64", "--inter-bandwidth", "400Mbps", *w)["iteration_ms"] for w in ([], ["--policy", "daydream"]))
+    assert d < 0.8 * r, (job, r, d)
+P
+holds "nbox replay with twice the NIC, more ranks and factors; nbox diagnose names the cause, and what it wins" <<'P'
+slow = ask("replay", "ddp", "--nic", "400Mbps")["iteration_ms"]
+twice = ask("replay", "ddp", "--nic", "800Mbps")["iteration_ms"]
+near(ask("replay", "ddp", "--nic", "400Mbps", "--scale", "comm=0.5")["iteration_ms"], twice, 0.01)
+assert twice < 0.7 * slow and ask("replay", "ddp", "--nic", "400Mbps", "--ranks", "16")["iteration_ms"] > slow
+assert ask("replay", "both", "--scale", "compute=3")["iteration_ms"] > 1.5 * ask("replay", "both")["iteration_ms"]
+near(ask("replay", "ddp", "--nic", "400Mbps", "--scale", "op:allreduce=+10ms")["iteration_ms"], slow + 80, 0.05)  # 8 a step
+bound = {c["cause"]: c for c in ask("diagnose", "ddp", "--nic", "400Mbps")["causes"]}
+assert bound["communication-bound"]["found"] and not bound["computation-bound"]["found"], bound
+near(bound["communication-bound"]["won_ms"], slow - ask("replay", "ddp", "--nic", "400Mbps", "--scale", "comm=0")["iteration_ms"], 1e-6)
+free = {c["cause"]: c for c in ask("diagnose", "ddp", "--model", "none")["causes"]}
+assert free["computation-bound"]["found"] and not free["communication-bound"]["found"], free
+late = {c["cause"]: c for c in ask("diagnose", "straggler", "--what-if", "none")["causes"]}["straggler"]
+assert late["found"] and "rank 1" in late["evidence"], late
+ps = ask("replay", "ddp", "--nic", "400Mbps", "--algo", "ps:servers=2")
+assert ps["graph"]["sends"] == 2 * 4 * ps["graph"]["by_hops"], ps["graph"]
+P
+exits 2 "a change of nothing" "$NBOX" replay ddp --scale network=2
+says "none of comm, compute, op:NAME and rank:N" "is refused with what there is"
+exits 2 "a rate without a unit" "$NBOX" replay ddp --nic 25
+exits 2 "an algorithm that there is not" "$NBOX" replay ddp --algo star
+exits 2 "half a node" "$NBOX" diagnose ddp --ranks 0
+exits 0 "a replay for a viewer" "$NBOX" replay ddp --trace seen.json
+check "is JSON with SENDs on links" python3 -S -c 'import json; assert any(e["name"].startswith("SEND") for e in json.load(open("seen.json"))["traceEvents"])'
 finish
