@@ -7,8 +7,10 @@
  *
  *     q_n = max(p_n, q_(n-1)) + t(bytes, pieces)
  *
- * The iteration goes on when computation has come to its end, and the last bucket is done. Times
- * are nanoseconds, or any other unit: nothing here counts in them. No I/O, no clock. */
+ * The iteration goes on when computation has come to its end, and the last bucket is done. Where
+ * computation does something with each gradient behind the wait, such as a copy, it does so in
+ * their order, each behind its bucket. Times are nanoseconds, or any other unit: nothing here
+ * counts in them. No I/O, no clock. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,6 +33,7 @@ struct buckets_job {
 				NAN: not known; NULL: none are */
 	double end;          /* when computation waits for all of them */
 	double begin;        /* of the backward pass */
+	const double *after; /* what computation does with each behind the wait; NULL: nothing */
 };
 
 struct bucket {
@@ -90,8 +93,9 @@ struct buckets_decision {
 double buckets_dpro(const struct buckets_job *job, const struct buckets_cost *cost,
 		    struct buckets_plan *p, struct buckets_decision *log);
 /* The best buckets there are, of ops as they are: E(j) = min over i < j of max(p_j, E(i)) + t(i+1
- * to j), which is exact since max and + never fall. O(n^2). Return: as above; NAN: no memory, too.
- */
+ * to j), which is exact since max and + never fall. O(n^2 log n). With after there are several
+ * E(j), of which none is better in both: when the last bucket is done, and what all of them leave
+ * to do. Return: as above; NAN: no memory, too. */
 double buckets_best(const struct buckets_job *job, const struct buckets_cost *cost,
 		    struct buckets_plan *p);
 

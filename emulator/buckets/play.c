@@ -25,13 +25,16 @@ void buckets_plan_deinit(struct buckets_plan *p)
 double buckets_play(const struct buckets_job *job, const struct buckets_cost *cost,
 		    const struct buckets_plan *p, double *ends)
 {
-	double q = 0, saved = 0, before;
+	double q = 0, saved = 0, behind = 0, before;
+	double late = -INFINITY; /* done, and all behind the wait; less all behind it so far */
 
 	for (uint32_t k = 0, i = 0; k < p->n; k++) {
 		const struct bucket *b = &p->list[k];
+		double own = 0;
 		uint64_t bytes = 0;
 
 		for (; i < b->end; i++) {
+			own += job->after ? job->after[i] : 0;
 			bytes += job->bytes[i];
 			before = i > 1 ? job->ready[i - 2] : job->begin;
 			if (p->is_fused[i])
@@ -41,9 +44,11 @@ double buckets_play(const struct buckets_job *job, const struct buckets_cost *co
 		    cost->sync(cost->ctx, bytes, b->pieces);
 		if (ends)
 			ends[k] = q;
+		late = fmax(late, q - behind);
+		behind += own;
 	}
-	/* fmax() would drop a NAN */
-	return q < job->end - saved ? job->end - saved : q;
+	/* fmax() drops a NAN */
+	return isnan(q) ? NAN : fmax(late, job->end - saved) + behind;
 }
 
 double buckets_sync(const struct buckets_cost *cost, uint64_t bytes, uint32_t *ret_pieces)

@@ -77,43 +77,117 @@ double buckets_dpro(const struct buckets_job *job, const struct buckets_cost *co
 	return buckets_play(job, cost, p, NULL);
 }
 
-/* The best way to have the first gradients done. */
-struct best {
-	double end;
-	uint32_t first, pieces; /* of its last bucket */
+/* A way to have the first gradients done, of which no other is better in both. */
+struct way {
+	double q;        /* its last bucket is done */
+	double late;     /* of its buckets, the latest: done, less what computation does behind the
+			    wait with the gradients before it */
+	uint32_t before; /* the way that its last bucket was added to */
+	uint32_t first, end, pieces;
 };
+
+struct ways {
+	struct way *list; /* owned; by gradients */
+	size_t n, size;
+};
+
+static void ways_deinit(struct ways *w)
+{
+	free(w->list);
+}
+
+static int by_q(const void *pa, const void *pb)
+{
+	const struct way *a = pa, *b = pb;
+
+	if (a->q != b->q)
+		return a->q < b->q ? -1 : 1;
+	return (a->late > b->late) - (a->late < b->late);
+}
+
+static bool add_way(struct ways *w, const struct way *way)
+{
+	struct way *more;
+
+	if (w->n == w->size) {
+		more = realloc(w->list, (2 * w->size + 64) * sizeof(*more));
+		if (!more)
+			return false;
+		w->list = more;
+		w->size = 2 * w->size + 64;
+	}
+	w->list[w->n++] = *way;
+	return true;
+}
+
+/* All ways to have gradients before @j done, behind those of fewer. @from: where those of each
+ * number begin. Return: false: no memory, or no time of an op. */
+static bool extend(const struct buckets_job *job, const struct buckets_cost *cost, struct ways *w,
+		   const size_t *from, const double *behind, uint32_t j)
+{
+	size_t first = w->n, n;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = j; i-- > 0;) {
+		uint32_t pieces;
+		double t;
+
+		bytes += job->bytes[i];
+		t = buckets_sync(cost, bytes, &pieces);
+		if (isnan(t))
+			return false;
+		for (size_t k = from[i]; k < from[i + 1]; k++) {
+			double q = fmax(job->ready[j - 1], w->list[k].q) + t;
+			struct way way = {
+				.q = q,
+				.late = fmax(w->list[k].late, q - behind[i]),
+				.before = (uint32_t)k,
+				.first = i,
+				.end = j,
+				.pieces = pieces,
+			};
+
+			if (!add_way(w, &way))
+				return false;
+		}
+	}
+	qsort(w->list + first, w->n - first, sizeof(*w->list), by_q);
+	n = first + 1;
+	for (size_t k = first + 1; k < w->n; k++)
+		if (w->list[k].late < w->list[n - 1].late)
+			w->list[n++] = w->list[k];
+	w->n = n;
+	return true;
+}
 
 double buckets_best(const struct buckets_job *job, const struct buckets_cost *cost,
 		    struct buckets_plan *p)
 {
-	CLEANUP(freep) struct best *best = calloc((size_t)job->n + 1, sizeof(*best));
+	CLEANUP(ways_deinit) struct ways w = {.n = 0};
+	CLEANUP(freep) size_t *from = calloc((size_t)job->n + 2, sizeof(*from));
+	CLEANUP(freep) double *behind = calloc((size_t)job->n + 1, sizeof(*behind));
+	size_t best;
 	uint32_t n = 0;
 
 	buckets_none(job, p);
 	p->n = 0;
-	if (!best)
+	if (!from || !behind || !add_way(&w, &(struct way){.late = -INFINITY}))
 		return NAN;
+	from[1] = 1;
 	for (uint32_t j = 1; j <= job->n; j++) {
-		uint64_t bytes = 0;
-
-		best[j].end = INFINITY;
-		for (uint32_t i = j; i-- > 0;) {
-			uint32_t pieces;
-			double end;
-
-			bytes += job->bytes[i];
-			end = fmax(job->ready[j - 1], best[i].end) +
-			      buckets_sync(cost, bytes, &pieces);
-			if (isnan(end))
-				return NAN;
-			if (end < best[j].end)
-				best[j] = (struct best){end, i, pieces};
-		}
+		behind[j] = behind[j - 1] + (job->after ? job->after[j - 1] : 0);
+		if (!extend(job, cost, &w, from, behind, j))
+			return NAN;
+		from[j + 1] = w.n;
 	}
-	for (uint32_t j = job->n; j > 0; j = best[j].first)
+	best = from[job->n];
+	for (size_t k = best; k < w.n; k++)
+		if (fmax(w.list[k].late, job->end) < fmax(w.list[best].late, job->end))
+			best = k;
+	for (size_t k = best; k > 0; k = w.list[k].before)
 		n++;
 	p->n = n;
-	for (uint32_t j = job->n; j > 0; j = best[j].first)
-		p->list[--n] = (struct bucket){best[j].first, j, best[j].pieces, 0};
+	for (size_t k = best; k > 0; k = w.list[k].before)
+		p->list[--n] = (struct bucket){w.list[k].first, w.list[k].end, w.list[k].pieces, 0};
 	return buckets_play(job, cost, p, NULL);
 }

@@ -1,8 +1,12 @@
 """Training scripts that know nothing of nbox, as ranks 0 and 1 of 512. Kernels do nothing here: what counts is that they run, and what they send."""
+import inspect
+import json
 import os
 import re
 import subprocess
 import sys
+
+import torch
 
 from harness import NBOX, emulate, expect, main
 
@@ -49,6 +53,30 @@ def why_finds_the_knee_of_a_delay_under_ddp():
     emulate(64, 1, "mingpt.py", ["--steps", 6, "--warmup", 1, "--quiet"], nbox=MODEL, env={"NBOX_HOST_KERNEL_TIME": "200us"}, look=knee_is_right)
 
 
+def optimize(out, *words):
+    p = subprocess.run([NBOX, "optimize", out, "--json", "-", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
+    expect(p.returncode == 0, p.stdout)
+    return json.loads(p.stdout)
+
+
+def a_plan_of_buckets_is_what_ddp_does():
+    """From a record with a gradient in each bucket; by bucket_cap_mb_list, with the plan's bytes, and faster"""
+    plans = []
+
+    def run(buckets):
+        return emulate(64, 1, "mingpt.py", ["--steps", 5, "--warmup", 2, "--quiet", "--layers", 2, "--buckets", buckets],
+                       nbox=["--model", "ring:bw=10Gbps,alpha=100us"], env={"NBOX_HOST_KERNEL_TIME": "100us"}, look=lambda out: plans.append(optimize(out)))
+    run("1e-6")
+    small = plans[0]
+    expect(small["after_ms"] < 0.8 * small["before_ms"], small["plans"])
+    if "bucket_cap_mb_list" not in inspect.signature(torch.nn.parallel.DistributedDataParallel).parameters:
+        return
+    r = run(",".join(str(b["bytes"] / 2**20) for b in small["buckets"]))
+    for b in small["buckets"]:
+        expect(r.ops("AllReduce", rank=0, bytes=b["bytes"]), f"no all-reduce of {b['bytes']} bytes")
+    expect(plans[1]["before_ms"] < 0.9 * small["before_ms"], plans[1]["plans"])
+
+
 def mingpt_runs_under_fsdp():
     """The same under FSDP 1 and 2: all-gathers and reduce-scatters"""
     for version in ("fsdp1", "fsdp2"):
@@ -77,4 +105,5 @@ def bert_runs_as_a_cuda_graph():
     expect(any(int(x["flags"]) & 2 for x in r.rows), "no op of the record is marked as replayed")
 
 
-main(the_ddp_tutorial_runs, mingpt_runs_under_ddp, why_finds_the_knee_of_a_delay_under_ddp, mingpt_runs_under_fsdp, dlrm_runs, resnet_runs, bert_runs_as_a_cuda_graph)
+main(the_ddp_tutorial_runs, mingpt_runs_under_ddp, why_finds_the_knee_of_a_delay_under_ddp, a_plan_of_buckets_is_what_ddp_does, mingpt_runs_under_fsdp, dlrm_runs, resnet_runs,
+     bert_runs_as_a_cuda_graph)

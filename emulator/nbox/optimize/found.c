@@ -229,6 +229,26 @@ static double goes_on(const struct finder *f, const struct place *p, uint32_t n,
 	return at;
 }
 
+/* From the wait for an all-reduce to the wait for the next one. */
+static double after(const struct finder *f, const struct place *p)
+{
+	const struct rows_graph *g = f->g;
+	uint32_t own = waiter_of(g, p[0].row), next = waiter_of(g, p[1].row);
+	double from = -INFINITY, to = -INFINITY;
+
+	if (own == ROWS_NONE || next == ROWS_NONE || own == next)
+		return 0;
+	for (uint32_t i = 0; i < g->rows[own].n_deps; i++)
+		from = fmax(from, end_of(g, g->deps[g->rows[own].first_dep + i].row));
+	for (uint32_t i = 0; i < g->rows[next].n_deps; i++) {
+		uint32_t dep = g->deps[g->rows[next].first_dep + i].row;
+
+		if (dep != p[1].row)
+			to = fmax(to, end_of(g, dep));
+	}
+	return to > from ? to - from : 0;
+}
+
 static int open_finder(const struct rows_graph *g, struct finder *f, struct err *err)
 {
 	const struct record *rec = g->rec;
@@ -289,8 +309,9 @@ static int take_pattern(const struct finder *f, struct found *ret, uint32_t *fir
 	ret->bytes = calloc(ret->n, sizeof(*ret->bytes));
 	ret->ready = calloc(ret->n, sizeof(*ret->ready));
 	ret->took = calloc(ret->n, sizeof(*ret->took));
+	ret->after = calloc(ret->n, sizeof(*ret->after));
 	ret->seqs = calloc(f->steps.n, sizeof(*ret->seqs));
-	if (!ret->bytes || !ret->ready || !ret->took || !ret->seqs)
+	if (!ret->bytes || !ret->ready || !ret->took || !ret->after || !ret->seqs)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < ret->n; i++) {
 		ret->bytes[i] = f->places[*first + i].op->bytes;
@@ -305,6 +326,7 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 	CLEANUP(found_deinit) struct found b = {.n = 0};
 	CLEANUP(freep) double *times = NULL; /* n + 2 columns, one of each all-reduce and step */
 	CLEANUP(freep) double *took = NULL;
+	CLEANUP(freep) double *behind = NULL;
 	uint32_t first = 0, n_max;
 	double began = NAN;
 	int r = open_finder(g, &f, err);
@@ -315,7 +337,8 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 	n_max = (uint32_t)f.steps.n;
 	times = calloc((size_t)(b.n + 2) * n_max, sizeof(*times));
 	took = calloc((size_t)b.n * n_max, sizeof(*took));
-	if (!times || !took)
+	behind = calloc((size_t)b.n * n_max, sizeof(*behind));
+	if (!times || !took || !behind)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n_max; i++) {
 		const struct place *p = &f.places[first];
@@ -334,6 +357,8 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 				took[(size_t)k * n_max + b.n_timed] =
 					(double)(p[k].op->virtual_end_ns -
 						 p[k].op->virtual_arrive_ns);
+				if (k + 1 < b.n)
+					behind[(size_t)k * n_max + b.n_timed] = after(&f, &p[k]);
 			}
 			times[(size_t)b.n * n_max + b.n_timed] = end - began;
 			times[(size_t)(b.n + 1) * n_max + b.n_timed++] = at - began;
@@ -349,6 +374,7 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 		b.ready[k] =
 			fmax(median(times + (size_t)k * n_max, b.n_timed), k ? b.ready[k - 1] : 0);
 		b.took[k] = median(took + (size_t)k * n_max, b.n_timed);
+		b.after[k] = median(behind + (size_t)k * n_max, b.n_timed);
 	}
 	b.end = fmax(median(times + (size_t)b.n * n_max, b.n_timed), b.ready[b.n - 1]);
 	b.step_ns = median(times + (size_t)(b.n + 1) * n_max, b.n_timed);
@@ -388,6 +414,7 @@ void found_deinit(struct found *f)
 	free(f->bytes);
 	free(f->ready);
 	free(f->took);
+	free(f->after);
 	free(f->seqs);
 	*f = (struct found){.n = 0};
 }

@@ -15,7 +15,9 @@ struct found {
 	uint64_t *bytes; /* owned; of each */
 	double *ready;   /* owned; when it was, after the step's beginning */
 	double *took;    /* owned; from its start to its end */
-	double end;      /* when computation waited for them */
+	double *after; /* owned; what computation did behind the wait for each, before the next one
+			*/
+	double end;    /* when computation waited for them */
 	double step_ns;
 	uint64_t *seqs; /* owned; the first all-reduce of each step, by its number in @comm */
 	uint32_t n_steps, n_timed;

@@ -103,6 +103,7 @@ int gradients_of_record(const struct found *f, const struct layers *l, struct gr
 		return r < 0 ? r : err_set(err, ENOMEM, "out of memory");
 	g.job.end = f->end;
 	g.job.fused = NULL;
+	g.job.after = l ? NULL : f->after; /* which layer's it is the record does not say */
 	for (uint32_t k = 0; k < f->n && !l; k++) {
 		g.bytes[k] = f->bytes[k];
 		g.ready[k] = f->ready[k];

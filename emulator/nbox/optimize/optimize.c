@@ -63,12 +63,14 @@ static int retime_plan(const struct look *l, const struct buckets_plan *p, doubl
 	int r = recorded_load_all(&l->asked->run, 1, &run, err);
 
 	run.declared = l->asked->recorded->declared;
-	if (r == 0 && fuse_record(&run.run.rec, &run.graph, &l->o->found, p) < 0)
+	if (r == 0 && fuse_buckets(&run.run.rec, &run.graph, &l->o->found, p) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r == 0)
-		r = recorded_again(&run, err);
-	if (r == 0)
 		r = retime(&run, l->asked->config, &t, err);
+	if (r == 0 && t.told.n_lost)
+		r = err_set(err, EINVAL,
+			    "a rank waits for an all-reduce before all of its bucket is ready: "
+			    "these gradients cannot be reduced together");
 	if (r == 0)
 		r = rows_graph_make(&t.rec, &rows, err);
 	if (r == 0)

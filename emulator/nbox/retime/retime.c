@@ -71,17 +71,6 @@ int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, 
 	return e;
 }
 
-int recorded_again(struct recorded *r, struct err *err)
-{
-	int e;
-
-	rows_graph_deinit(&r->graph);
-	worlds_deinit(&r->worlds);
-	r->graph = (struct rows_graph){.n = 0};
-	e = find_worlds(r, err);
-	return e < 0 ? e : rows_graph_make(r->worlds.recs[0], &r->graph, err);
-}
-
 void recorded_deinit(struct recorded *r)
 {
 	rows_graph_deinit(&r->graph);

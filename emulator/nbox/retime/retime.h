@@ -26,8 +26,6 @@ struct recorded {
  */
 int recorded_load_all(const char *const *words, size_t n, struct recorded *ret, struct err *err);
 void recorded_deinit(struct recorded *r);
-/* After a change of the rows of r->run.rec, where that is the only record. Return: as above. */
-int recorded_again(struct recorded *r, struct err *err);
 /* The run's own options, where @ret takes flags in their place before recorded_finish(). Return: as
  * above. */
 int recorded_config(const struct recorded *r, struct config **ret, struct err *err);

@@ -24,6 +24,7 @@ def parser(text, batch, steps=20):
 
 def add_model_options(p):
     p.add_argument("--parallel", choices=["ddp", "fsdp1", "fsdp2"], default="ddp")
+    p.add_argument("--buckets", metavar="MIB,...", help="ddp: bucket_cap_mb, or bucket_cap_mb_list (PyTorch 2.11), in place of its default")
     p.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
     p.add_argument("--graph", action="store_true", help="the iteration is captured in a CUDA graph and replayed (ddp only)")
     p.add_argument("--trace", metavar="FILE", help="profile three iterations; Chrome trace of local rank 0")
@@ -72,6 +73,9 @@ def wrap(model, args, job, blocks=(), fsdp2_options={}, **ddp_options):
     model = model.to(job.device)
     if args.parallel == "ddp":
         ids = [job.device.index] if job.cuda else None
+        if args.buckets:
+            limits = [float(x) for x in args.buckets.split(",")]
+            ddp_options |= {"bucket_cap_mb_list": limits} if len(limits) > 1 else {"bucket_cap_mb": limits[0]}
         # its gradients must not belong to the default stream if they are to be captured
         side = torch.cuda.Stream() if args.graph else None
         with torch.cuda.stream(side):
