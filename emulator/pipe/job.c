@@ -1,6 +1,12 @@
 #include "pipe/job.h"
 
 #include <errno.h>
+#include <stdbool.h>
+
+static bool is_time(double ns)
+{
+	return ns >= 0 && ns <= PIPE_MAX_NS;
+}
 
 int pipe_check(const struct pipe_job *job, struct err *err)
 {
@@ -11,13 +17,20 @@ int pipe_check(const struct pipe_job *job, struct err *err)
 		return err_set(err, EINVAL,
 			       "%u micro-batches of %u stages: it takes 1 to %d of both together",
 			       job->n_micro, job->n_stages, PIPE_MAX_PASSES);
-	for (uint32_t i = 0; i < job->n_stages; i++)
-		if (job->stages[i].weights_ns > job->stages[i].backward_ns)
+	for (uint32_t i = 0; i < job->n_stages; i++) {
+		const struct pipe_stage *s = &job->stages[i];
+
+		if (!is_time(s->forward_ns) || !is_time(s->backward_ns) ||
+		    !is_time(s->to_next_ns) || !is_time(s->to_previous_ns))
+			return err_set(err, EINVAL,
+				       "stage %u: a pass or a message takes more than 115 days", i);
+		if (!is_time(s->weights_ns) || s->weights_ns > s->backward_ns)
 			return err_set(
 				err, EINVAL,
-				"stage %u: gradients of weights take longer than the backward pass, "
-				"which they are a part of",
+				"stage %u: gradients of weights take longer than the backward "
+				"pass, which they are a part of",
 				i);
+	}
 	if (job->schedule == PIPE_EAGER && job->overlap == PIPE_BOTH)
 		return err_set(
 			err, EINVAL,

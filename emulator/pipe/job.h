@@ -13,8 +13,9 @@ enum pipe_schedule { PIPE_GPIPE, PIPE_1F1B, PIPE_EAGER, PIPE_SCHEDULES };
 /* Whom a message keeps from computing while it is under way. */
 enum pipe_overlap { PIPE_NOBODY, PIPE_SENDER, PIPE_BOTH, PIPE_OVERLAPS };
 
+#define PIPE_MAX_NS 1e16 /* of a pass or a message: 115 days */
 #define PIPE_MAX_STAGES 1024
-#define PIPE_MAX_PASSES (1 << 21) /* stages x micro-batches */
+#define PIPE_MAX_PASSES (1 << 18) /* stages x micro-batches */
 
 struct pipe_stage {
 	double forward_ns, backward_ns; /* of a micro-batch */
@@ -52,8 +53,8 @@ struct pipe_pass {
 	uint32_t micro;
 };
 
-/* Can it be? A blocked eager schedule cannot: stages would wait for each other. Return: 0; -EINVAL
- * with the sentence. */
+/* Can it be? Times are 0 to PIPE_MAX_NS. A blocked eager schedule cannot: stages would wait for
+ * each other. Return: 0; -EINVAL with the sentence. */
 int pipe_check(const struct pipe_job *job, struct err *err);
 /* Forward passes of @stage before its first backward pass: as many micro-batches as it has to keep
  * the activations of at most. */

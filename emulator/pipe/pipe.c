@@ -108,24 +108,43 @@ int pipe_signal(const struct pipe_job *job, double *ret_ns)
 	return end_with(job, 0, ret_ns);
 }
 
+/* The end is a convex function of the factor, of straight pieces, so a line through two of its
+ * points meets it soon. Where one side stays, its height is halved (the Illinois algorithm). */
 int pipe_slowest_messages(const struct pipe_job *job, double share, double most, double *ret)
 {
-	double low = 0, high = most, signal, end;
-	int r = end_with(job, 0, &signal);
+	double low = 0, high = most, signal, above, below, end;
+	int r = end_with(job, 0, &signal), side = 0;
 
-	r = r == 0 ? end_with(job, most, &end) : r;
-	if (r == 0 && end <= signal / share)
-		low = most;
-	while (r == 0 && high - low > 1e-9 * most) {
-		double middle = (low + high) / 2;
+	r = r == 0 ? end_with(job, most, &above) : r;
+	if (r < 0)
+		return r;
+	above -= signal / share;
+	below = signal - signal / share;
+	if (above <= 0)
+		low = high;
+	while (high - low > 1e-9 * high) {
+		double factor = low + (high - low) * below / (below - above);
 
-		r = end_with(job, middle, &end);
-		if (end <= signal / share)
-			low = middle;
-		else
-			high = middle;
+		r = end_with(job, factor, &end);
+		if (r < 0)
+			return r;
+		end -= signal / share;
+		if (end <= 0) {
+			low = factor;
+			below = end;
+			above /= side < 0 ? 2 : 1;
+			side = -1;
+		} else {
+			high = factor;
+			above = end;
+			below /= side > 0 ? 2 : 1;
+			side = 1;
+		}
+		if (fabs(end) < 1e-9 * signal) {
+			low = factor;
+			break;
+		}
 	}
-	if (r == 0)
-		*ret = low;
-	return r;
+	*ret = low;
+	return 0;
 }

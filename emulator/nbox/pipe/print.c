@@ -17,6 +17,11 @@ static const char *ns_text(double ns, char *buf, size_t size)
 #define NS(ns) ns_text(ns, (char[32]){""}, 32)
 #define BYTES(n) units_print_bytes((uint64_t)llround(n), (char[32]){""}, 32)
 
+static double of_signal(const struct pipeline_row *r)
+{
+	return r->times.end_ns > 0 ? r->signal_ns / r->times.end_ns : 1;
+}
+
 /* --- text ------------------------------------------------------------------------------------ */
 
 static bool are_alike(const struct pipeline *p)
@@ -110,7 +115,7 @@ static void print_rows(const struct pipeline_answer *a, FILE *to)
 		peaks_of(r, peaks, sizeof(peaks));
 		fprintf(to, "   %-22s %12s %5.1f %% %12s %7.1f %%  ", name,
 			NS(r->times.end_ns + a->of->update_ns), 100 * r->times.bubble,
-			NS(r->times.period_ns), 100 * r->signal_ns / r->times.end_ns);
+			NS(r->times.period_ns), 100 * of_signal(r));
 		if (has_memory)
 			fprintf(to, "%13s  ",
 				BYTES(a->of->state_bytes +
@@ -196,8 +201,8 @@ static json_t *row_json(const struct pipeline *p, const struct pipeline_row *r)
 		      pipeline_schedule(r->job.schedule), "overlap",
 		      pipeline_overlap(r->job.overlap), "is_delayed", r->is_delayed, "makespan_ns",
 		      r->times.end_ns, "iteration_ns", r->times.end_ns + p->update_ns, "period_ns",
-		      r->times.period_ns, "bubble", r->times.bubble, "of_signal",
-		      r->signal_ns / r->times.end_ns, "activations", peaks);
+		      r->times.period_ns, "bubble", r->times.bubble, "of_signal", of_signal(r),
+		      "activations", peaks);
 	if (p->activation_bytes > 0 || p->state_bytes > 0)
 		json_object_set_new(o, "bytes", bytes);
 	else

@@ -5,7 +5,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 stepper=$BUILD/tests/apps/stepper
 
 exits 0 "four stages" "$NBOX" pipe --stages 4 --micro 16 --fwd 1ms --bwd 2ms --bwd-w 1ms --comm 1ms --overlap all --json a.json --svg a.svg
-says "   eager, weights delayed      60.0 ms" "a row is for people"
+is "$out" "$(readme_block "$here/../../../emulator/pipe/README.md" '$ nbox pipe --stages 4 --micro 16 --fwd 1ms --bwd 2ms --bwd-w 1ms --comm 1ms --overlap all')" \
+	"is what the README shows"
 is "$(json a.json '[(r["schedule"], r["overlap"], r["is_delayed"], round(r["iteration_ns"] / 1e6, 9)) for r in d["rows"]]')" \
 	"$(tr -d '\n' <<<"[('gpipe', 'off', 0, 123.0), ('1f1b', 'off', 0, 121.0), ('gpipe', 'sender', 0, 93.0), ('1f1b', 'sender', 0, 92.0), \
 ('eager', 'sender', 0, 89.0), ('gpipe', 'on', 0, 63.0), ('1f1b', 'on', 0, 85.0), ('1f1b', 'on', 1, 71.0), ('eager', 'on', 0, 63.0), ('eager', 'on', 1, 60.0)]" |
