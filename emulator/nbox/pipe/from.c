@@ -17,8 +17,8 @@
 #include "schedule/coll.h"
 
 struct source {
-	struct recorded run;
 	const struct rows_graph *g;
+	bool is_one;     /* its rows happened together */
 	uint32_t *ranks; /* owned; by stage */
 	struct passes *passes;
 	struct passes_times *times;
@@ -32,7 +32,6 @@ static void source_deinit(struct source *s)
 	free(s->passes);
 	free(s->times);
 	free(s->ranks);
-	recorded_deinit(&s->run);
 }
 
 static void note(struct pipeline *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -358,18 +357,16 @@ static int read_times(struct source *s, struct pipeline *p, struct err *err)
 	if (!isnan(s->times[0].update_ns))
 		p->update_ns = fmax(0, s->times[0].update_ns - p->stages[0].forward_ns -
 					       p->stages[0].backward_ns);
-	return r == 0 && s->run.n_others == 0 && !p->notes[0] ? set_iteration(s, p) : r;
+	return r == 0 && s->is_one && !p->notes[0] ? set_iteration(s, p) : r;
 }
 
-int pipeline_from_record(const char *const *runs, size_t n_runs, uint64_t n_micro,
-			 struct pipeline *ret, struct err *err)
+static int from_rows(const struct rows_graph *g, bool is_one, uint64_t n_micro,
+		     struct pipeline *ret, struct err *err)
 {
-	CLEANUP(source_deinit) struct source s = {.n = 0};
+	CLEANUP(source_deinit) struct source s = {.g = g, .is_one = is_one};
 	struct pipeline p = {.is_recorded = true, .n_micro = (uint32_t)n_micro};
-	int r = recorded_load_all(runs, n_runs, &s.run, err);
+	int r = find_stages(&s, err);
 
-	s.g = &s.run.graph;
-	r = r == 0 ? find_stages(&s, err) : r;
 	r = r == 0 ? check_neighbours(&s, err) : r;
 	r = r == 0 ? find_passes(&s) : r;
 	if (r == 0 && !n_micro)
@@ -386,6 +383,21 @@ int pipeline_from_record(const char *const *runs, size_t n_runs, uint64_t n_micr
 	else
 		*ret = p;
 	return r;
+}
+
+int pipeline_from_graph(const struct rows_graph *g, uint64_t n_micro, struct pipeline *ret,
+			struct err *err)
+{
+	return from_rows(g, true, n_micro, ret, err);
+}
+
+int pipeline_from_record(const char *const *runs, size_t n_runs, uint64_t n_micro,
+			 struct pipeline *ret, struct err *err)
+{
+	CLEANUP(recorded_deinit) struct recorded run = {0};
+	int r = recorded_load_all(runs, n_runs, &run, err);
+
+	return r == 0 ? from_rows(&run.graph, run.n_others == 0, n_micro, ret, err) : r;
 }
 
 int pipeline_comm_from(const char *path, double *ret_ns, uint64_t *ret_bytes, struct err *err)

@@ -56,6 +56,21 @@ struct why_slack {
 	double ns, knee_ns;
 };
 
+/* Of a pipeline: what the schedule costs, by what its stages compute and messages take (nbox/pipe).
+ */
+struct why_pipeline {
+	uint32_t n_stages, n_micro; /* 0: it is none */
+	const char *schedule; /* borrowed, as is @overlap: whom messages keep from computing */
+	const char *overlap;  /* of "on", "sender", "off" what comes nearest to median_ns */
+	/* an iteration, by the schedule: as it is, and with messages beside computation */
+	double ns, beside_ns;
+	double signal_ns;       /* if messages take no time */
+	double eager_ns;        /* by eager 1F1B, beside computation */
+	double path_ns;         /* of messages, on the critical path */
+	uint32_t more;          /* activations that the first stage keeps besides for that */
+	uint64_t message_bytes; /* of the first stage's; an activation has as many at least */
+};
+
 struct why_won {
 	char text[256];    /* what is taken away: "without slow:rank=3" */
 	double ns;         /* the median iteration then */
@@ -78,6 +93,7 @@ struct why {
 	struct why_late *late;
 	struct why_slack *slacks;
 	struct why_won *won;
+	struct why_pipeline pipeline;
 	uint32_t n_groups, n_parts, n_exposed, n_late, n_slacks, n_won;
 	struct replay_told told;
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "schedule/coll.h"
 
 #define LATE_SHOWN 5
@@ -360,6 +361,34 @@ static void print_won(const struct why *w, FILE *to)
 	}
 }
 
+static void print_pipeline(const struct why_pipeline *p, FILE *to)
+{
+	bool is_beside = strcmp(p->overlap, "on") == 0;
+	char bytes[32];
+
+	if (!p->n_stages)
+		return;
+	fprintf(to,
+		"   %-14s %9.3f ms  by the schedule: %u stages, %u micro-batches, %s; messages, as comes nearest, %s\n",
+		"pipeline", p->ns / 1e6, p->n_stages, p->n_micro, p->schedule,
+		is_beside                           ? "keep nobody from computing"
+		: strcmp(p->overlap, "sender") == 0 ? "keep senders from computing"
+						    : "keep both ends from computing");
+	fprintf(to,
+		"   %-14s %9.3f ms  of it are exposed messages between stages; the critical path has %.3f of them\n",
+		"", (p->ns - p->signal_ns) / 1e6, p->path_ns / 1e6);
+	if (!is_beside)
+		fprintf(to, "   %-14s %9.3f ms, %.3f won, by %s with messages beside computation\n",
+			"", p->beside_ns / 1e6, (p->ns - p->beside_ns) / 1e6, p->schedule);
+	if (p->more)
+		fprintf(to,
+			"   %-14s %9.3f ms, %.3f won, by eager 1F1B: the first stage keeps %u more "
+			"activation%s, of %s or more each\n",
+			"", p->eager_ns / 1e6, (p->ns - p->eager_ns) / 1e6, p->more,
+			p->more == 1 ? "" : "s",
+			units_print_bytes(p->message_bytes, bytes, sizeof(bytes)));
+}
+
 void why_print(const struct why *w, FILE *to)
 {
 	char text[1024];
@@ -369,6 +398,7 @@ void why_print(const struct why *w, FILE *to)
 	print_late(w, to);
 	print_slacks(w, to);
 	print_won(w, to);
+	print_pipeline(&w->pipeline, to);
 }
 
 /* --- as JSON ---------------------------------------------------------------------------------- */
@@ -461,14 +491,28 @@ static json_t *won_json(const struct why *w)
 	return list;
 }
 
+static json_t *stages_json(const struct why_pipeline *p)
+{
+	return json_pack("{s:i, s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:i, s:I}", "stages",
+			 (int)p->n_stages, "micro_batches", (int)p->n_micro, "schedule",
+			 p->schedule, "overlap", p->overlap, "ms", p->ns / 1e6, "exposed_ms",
+			 (p->ns - p->signal_ns) / 1e6, "path_ms", p->path_ns / 1e6, "beside_ms",
+			 p->beside_ns / 1e6, "eager_ms", p->eager_ns / 1e6, "more_activations",
+			 (int)p->more, "message_bytes", (json_int_t)p->message_bytes);
+}
+
 json_t *why_json(const struct why *w)
 {
 	char text[1024];
+	json_t *o;
 
-	return json_pack("{s:s, s:i, s:b, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "headline",
-			 why_headline(w, text, sizeof(text)), "rank", (int)w->rank,
-			 "has_iterations", w->has_steps, "iterations", (json_int_t)w->n_timed,
-			 "median_ms", w->median_ns / 1e6, "iteration_ms", w->iteration_ns / 1e6,
-			 "path", parts_json(w), "exposed", exposed_json(w), "waited_for",
-			 late_json(w), "slack", slacks_json(w), "retimed", won_json(w));
+	o = json_pack("{s:s, s:i, s:b, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "headline",
+		      why_headline(w, text, sizeof(text)), "rank", (int)w->rank, "has_iterations",
+		      w->has_steps, "iterations", (json_int_t)w->n_timed, "median_ms",
+		      w->median_ns / 1e6, "iteration_ms", w->iteration_ns / 1e6, "path",
+		      parts_json(w), "exposed", exposed_json(w), "waited_for", late_json(w),
+		      "slack", slacks_json(w), "retimed", won_json(w));
+	if (o && w->pipeline.n_stages)
+		json_object_set_new(o, "pipeline", stages_json(&w->pipeline));
+	return o;
 }

@@ -11,6 +11,7 @@
 #include "nbox/report/steps.h"
 #include "nbox/why/path.h"
 #include "nbox/why/slack.h"
+#include "nbox/why/stages.h"
 #include "nbox/why/won.h"
 
 /* What is looked at. */
@@ -327,6 +328,17 @@ static int find_slacks(struct look *l, struct why *w)
 	return r;
 }
 
+/* Where no row was lost. */
+static int find_pipeline(const struct look *l, struct why *w)
+{
+	struct rows_graph g = l->r->graph;
+
+	if (l->rec.n_ops != g.rec->n_ops)
+		return 0;
+	g.rec = &l->rec;
+	return stages_find(&g, w);
+}
+
 static int look(struct look *l, const struct why_config *from, struct why *w, struct err *err)
 {
 	CLEANUP(timed_deinit) struct timed t = {.n = 0};
@@ -360,6 +372,8 @@ static int look(struct look *l, const struct why_config *from, struct why *w, st
 				 on->chain.rows[step->to].at, w);
 	if (r == 0)
 		r = find_late(l, &t, w);
+	if (r == 0 && !from->skips_won)
+		r = find_pipeline(l, w);
 	return r < 0 || from->skips_won
 		       ? r
 		       : won_find(l->r, from, l->config, &l->rec, t.of_ops, t.n, w, err);

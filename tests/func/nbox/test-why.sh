@@ -117,6 +117,20 @@ P
 holds "faster NICs help a slow network" <<'P'
 assert {x["if"]: x["won_ms"] for x in why("ddp", "--inter-bandwidth", "100MB/s")["retimed"]}["each NIC is twice as fast"] > 0
 P
+holds "a pipeline: what its messages cost, and what eager 1F1B wins, as nbox pipe has it; with the memory that it takes" <<'P'
+w, p = why("pipeline"), ask("pipe", "--from", "pipeline", "--overlap", "all")
+of = w["pipeline"]
+assert (of["stages"], of["micro_batches"], of["schedule"], of["more_activations"], of["message_bytes"]) == (2, 8, "1f1b", 1, 128 << 10), of
+row = {(r["schedule"], r["overlap"]): r for r in p["rows"]}
+is_, eager = row["1f1b", of["overlap"]], row["eager", "on"]
+near(of["ms"], is_["iteration_ns"] / 1e6, 1e-6)
+near(of["eager_ms"], eager["iteration_ns"] / 1e6, 1e-6)
+near(of["exposed_ms"], is_["makespan_ns"] * (1 - is_["of_signal"]) / 1e6, 1e-6)
+near(of["path_ms"], sum(x["ms"] for x in w["path"] if x.get("op") == "SendRecv" and x["kind"] in ("modelled", "injected", "shared links")), 1e-9)
+slow = why("pipeline", "--inter-bandwidth", "20MB/s")["pipeline"]  # a message takes as long as a stage's forward pass
+assert slow["exposed_ms"] > 3 * of["exposed_ms"] and slow["ms"] - slow["eager_ms"] > 5, (of, slow)
+assert "pipeline" not in why("ddp") and "pipeline" not in why("moe")
+P
 exits 0 "a run of a trainer that computes" timeout 100 "$NBOX" run --quiet --gpus-per-node 1 --nodes 8 --model ring --out trainer -- \
 	"$BUILD/tests/apps/trainer" --steps 8 --batch 8 --layer-ms 2
 holds "ranks whose op before is over later are no stragglers: the network is slow" <<'P'
