@@ -1,25 +1,33 @@
 /* See turns-bound.h. */
 #include "mesh/turns-bound.h"
 
+#include <math.h>
+
 #include "mesh/turns-play.h"
 
 #define SUBSETS_OF 12 /* senders; and not more work than ... */
 #define WORK (UINT64_C(1) << 24)
 
-/* What only hosts of @set can send, shared evenly among them. */
-static double set_bound(const struct turns_task *tasks, uint32_t n, uint64_t set)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		if ((tasks[i].senders & ~set) == 0)
-			sum += tasks[i].ns;
-	return sum / __builtin_popcountll(set);
-}
-
 static double most(double a, double b)
 {
 	return a > b ? a : b;
+}
+
+/* What only hosts of @set can send, shared evenly among them; and one of them sends no fewer tasks
+ * than the mean. */
+static double set_bound(const struct turns_task *tasks, uint32_t n, uint64_t set)
+{
+	uint32_t hosts = (uint32_t)__builtin_popcountll(set), count = 0;
+	double sum = 0, least = INFINITY;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (tasks[i].senders & ~set)
+			continue;
+		sum += tasks[i].ns;
+		least = fmin(least, tasks[i].ns);
+		count++;
+	}
+	return count ? most(sum / hosts, (count + hosts - 1) / hosts * least) : 0;
 }
 
 static double all_subsets_bound(const struct turns_task *tasks, uint32_t n, uint64_t senders)

@@ -4,5 +4,5 @@
 #include "mesh/turn.h"
 
 /* No plan ends before: what a receiver has to receive; what any set of senders has to send, shared
- * evenly. Sets are all of up to 12 senders, else single ones and the tasks' own. */
+ * evenly, no task cut. Sets are all of up to 12 senders, else single ones and the tasks' own. */
 double turns_bound(const struct turns_task *tasks, uint32_t n);

@@ -24,12 +24,14 @@ struct greedy {
 	uint64_t seed, draws;
 	uint64_t senders, receivers; /* hosts of any task */
 	uint32_t *left, n_left;      /* owned */
+	uint32_t *place;             /* owned; of each task in it */
 	double load[64], mean_ns;
 };
 
 static void greedy_deinit(struct greedy *g)
 {
 	free(g->left);
+	free(g->place);
 }
 
 /* Below @n. */
@@ -74,6 +76,12 @@ static double spread(const struct greedy *g, const double *load)
 	return sum;
 }
 
+static void put(struct greedy *g, uint32_t place, uint32_t task)
+{
+	g->left[place] = task;
+	g->place[task] = place;
+}
+
 static void try_round(struct greedy *g, struct round *r)
 {
 	uint64_t senders = g->senders, receivers = g->receivers;
@@ -83,8 +91,8 @@ static void try_round(struct greedy *g, struct round *r)
 	for (uint32_t i = 0; i < g->n_left && senders && receivers; i++) {
 		uint32_t other = i + draw(g, g->n_left - i), task = g->left[other], sender;
 
-		g->left[other] = g->left[i];
-		g->left[i] = task;
+		put(g, other, g->left[i]);
+		put(g, i, task);
 		if ((g->tasks[task].receivers & ~receivers) || !(g->tasks[task].senders & senders))
 			continue;
 		sender = draw_sender(g, g->tasks[task].senders & senders, r->load);
@@ -96,22 +104,10 @@ static void try_round(struct greedy *g, struct round *r)
 	r->spread = spread(g, r->load);
 }
 
-static bool is_taken(const struct round *r, uint32_t task)
-{
-	for (uint32_t i = 0; i < r->n; i++)
-		if (r->turns[i].task == task)
-			return true;
-	return false;
-}
-
 static void take_round(struct greedy *g, const struct round *r)
 {
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < g->n_left; i++)
-		if (!is_taken(r, g->left[i]))
-			g->left[n++] = g->left[i];
-	g->n_left = n;
+	for (uint32_t i = 0; i < r->n; i++)
+		put(g, g->place[r->turns[i].task], g->left[--g->n_left]);
 	memcpy(g->load, r->load, sizeof(g->load));
 }
 
@@ -119,13 +115,16 @@ static int greedy_init(struct greedy *g, const struct turns_task *tasks, uint32_
 {
 	*g = (struct greedy){.tasks = tasks, .seed = seed, .n_left = n};
 	g->left = malloc((n ? n : 1) * sizeof(*g->left));
-	for (uint32_t i = 0; g->left && i < n; i++) {
-		g->left[i] = i;
+	g->place = malloc((n ? n : 1) * sizeof(*g->place));
+	if (!g->left || !g->place)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		put(g, i, i);
 		g->senders |= tasks[i].senders;
 		g->receivers |= tasks[i].receivers;
 		g->mean_ns += tasks[i].ns / n;
 	}
-	return g->left ? 0 : -ENOMEM;
+	return 0;
 }
 
 int turns_greedy(const struct turns_task *tasks, const struct turns_effort *effort, struct turns *t)

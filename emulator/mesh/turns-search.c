@@ -7,7 +7,8 @@
  *   - alike tasks (same hosts, same time) are taken in their own order.
  *
  * Below a node no plan ends before what a host still has to receive, or what only some senders can
- * send, shared evenly, has passed since they are free; none is free before the last task started.
+ * send, shared evenly and no task cut, has passed since they are free; none is free before the last
+ * task started.
  */
 #include "mesh/turns-search.h"
 
@@ -19,6 +20,8 @@
 #include "base/cleanup.h"
 #include "mesh/turns-play.h"
 
+#define BRANCHES_MAX (1 << 22) /* of all depths together */
+#define TOO_MANY 1
 #define SETS 64        /* of senders, that bounds look at */
 #define ASK_EVERY 256  /* nodes */
 #define SLIGHTLY 1e-12 /* relative: sums of the same times in another order */
@@ -47,6 +50,8 @@ struct search {
 	struct turn *path;        /* owned */
 	uint64_t sets[SETS];      /* of senders */
 	double set_left[SETS];    /* what only they can send */
+	double set_least[SETS];   /* the shortest such task */
+	uint32_t set_n[SETS];     /* how many are left */
 	double receiver_left[64]; /* what each has to receive */
 	uint32_t n_sets;
 	uint64_t receivers;
@@ -92,12 +97,23 @@ static void add_set(struct search *s, uint64_t senders)
 		s->sets[s->n_sets++] = senders;
 }
 
-/* Counts @times of a kind as still to be done. */
-static void count(struct search *s, const struct turns_task *task, double times)
+static void find_least(struct search *s, const struct turns_task *task)
 {
 	for (uint32_t i = 0; i < s->n_sets; i++)
-		if ((task->senders & ~s->sets[i]) == 0)
-			s->set_left[i] += times * task->ns;
+		if ((task->senders & ~s->sets[i]) == 0 &&
+		    (s->set_least[i] == 0 || task->ns < s->set_least[i]))
+			s->set_least[i] = task->ns;
+}
+
+/* Counts @times of a kind as still to be done. */
+static void count(struct search *s, const struct turns_task *task, int times)
+{
+	for (uint32_t i = 0; i < s->n_sets; i++) {
+		if (task->senders & ~s->sets[i])
+			continue;
+		s->set_left[i] += times * task->ns;
+		s->set_n[i] += (uint32_t)times;
+	}
 	for (uint64_t hosts = task->receivers; hosts;)
 		s->receiver_left[turns_take_host(&hosts)] += times * task->ns;
 }
@@ -125,10 +141,13 @@ static void find_kinds(struct search *s, const struct turns_task *tasks)
 	add_set(s, senders);
 	for (uint32_t i = 0; i < s->n_kinds; i++)
 		add_set(s, s->kinds[i].task.senders);
-	for (uint32_t i = 0; i < s->n_kinds; i++)
-		count(s, &s->kinds[i].task, s->kinds[i].n);
+	for (uint32_t i = 0; i < s->n_kinds; i++) {
+		find_least(s, &s->kinds[i].task);
+		count(s, &s->kinds[i].task, (int)s->kinds[i].n);
+	}
 }
 
+/* Return: 0; TOO_MANY; -ENOMEM. */
 static int search_init(struct search *s, const struct turns_task *tasks,
 		       const struct turns_effort *effort, struct turns *best)
 {
@@ -139,6 +158,8 @@ static int search_init(struct search *s, const struct turns_task *tasks,
 	if (!s->kinds || !s->members || !s->path)
 		return -ENOMEM;
 	find_kinds(s, tasks);
+	if ((uint64_t)s->n * s->n_branches > BRANCHES_MAX)
+		return TOO_MANY;
 	s->branches = malloc((size_t)s->n * s->n_branches * sizeof(*s->branches));
 	return s->branches ? 0 : -ENOMEM;
 }
@@ -168,13 +189,19 @@ static bool may_win(const struct search *s, const struct turns_hosts *h, double 
 			return false;
 	}
 	for (uint32_t i = 0; i < s->n_sets; i++) {
-		double sum = s->set_left[i];
+		double sum = s->set_left[i], first = INFINITY;
+		uint32_t n = (uint32_t)__builtin_popcountll(s->sets[i]);
 
-		if (sum <= 0)
+		if (!s->set_n[i])
 			continue;
-		for (uint64_t hosts = s->sets[i]; hosts;)
-			sum += later(h->senders[turns_take_host(&hosts)], now);
-		if (!is_better(s, sum / __builtin_popcountll(s->sets[i])))
+		for (uint64_t hosts = s->sets[i]; hosts;) {
+			double at = later(h->senders[turns_take_host(&hosts)], now);
+
+			sum += at;
+			first = fmin(first, at);
+		}
+		if (!is_better(s, sum / n) ||
+		    !is_better(s, first + (s->set_n[i] + n - 1) / n * s->set_least[i]))
 			return false;
 	}
 	return true;
@@ -263,14 +290,16 @@ static void descend(struct search *s, const struct turns_hosts *h, uint32_t dept
 int turns_search(const struct turns_task *tasks, const struct turns_effort *effort,
 		 enum turns_algo by, struct turns *t)
 {
-	CLEANUP(search_deinit) struct search s;
+	CLEANUP(search_deinit) struct search s = {0};
 	struct turns_hosts hosts = {{0}, {0}};
 	double before = t->end_ns;
+	int r;
 
 	if (t->n == 0 || t->n > TURNS_SEARCH_MAX)
 		return 0;
-	if (search_init(&s, tasks, effort, t))
-		return -ENOMEM;
+	r = search_init(&s, tasks, effort, t);
+	if (r)
+		return r == TOO_MANY ? 0 : r;
 	descend(&s, &hosts, 0, 0, 0);
 	if (t->end_ns < before) {
 		turns_play(tasks, t);

@@ -3,7 +3,7 @@
 
 #include "mesh/turn.h"
 
-#define TURNS_SEARCH_MAX 1024 /* tasks: of more it does nothing */
+#define TURNS_SEARCH_MAX 1024 /* tasks: of more, or of too many unlike ones, it does nothing */
 
 /* Looks for a plan that ends before @t->end_ns and puts it into @t, whose bound is set. Return: 0;
  * 1: there is none better than the one that @t now has, and that is proven; -ENOMEM. */

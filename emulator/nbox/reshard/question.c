@@ -26,7 +26,7 @@ void question_init(struct question *q)
 	};
 }
 
-double question_budget_ns(const struct question *q)
+static double budget_ns(const struct question *q)
 {
 	if (q->budget_ns > 0)
 		return q->budget_ns;
@@ -173,7 +173,7 @@ static bool is_over(void *due_ns)
 
 int question_answer(const struct question *q, struct answer *ret, struct err *err)
 {
-	uint64_t due_ns = clock_now_ns() + (uint64_t)question_budget_ns(q);
+	uint64_t due_ns = clock_now_ns() + (uint64_t)budget_ns(q);
 	struct turns_effort effort = {.seed = q->seed,
 				      .nodes = UINT64_MAX,
 				      .is_over = is_over,

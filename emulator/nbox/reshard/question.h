@@ -27,4 +27,3 @@ int question_take(struct question *q, const struct option_word *w, struct err *e
  * sentence; -ENOMEM. */
 int question_answer(const struct question *q, struct answer *ret, struct err *err);
 void answer_deinit(struct answer *a);
-double question_budget_ns(const struct question *q);
