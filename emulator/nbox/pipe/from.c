@@ -12,7 +12,6 @@
 #include "nbox/pipe/passes.h"
 #include "nbox/report/json-file.h"
 #include "nbox/report/repeats.h"
-#include "nbox/report/steps.h"
 #include "nbox/retime/retime.h"
 #include "schedule/coll.h"
 
@@ -154,43 +153,38 @@ static int find_passes(struct source *s)
 
 /* --- the schedule ----------------------------------------------------------------------------- */
 
-/* Messages forward of a step of a stage that is recorded. */
+/* Iterations of @n messages each way come one after the other in the order of the host's calls. */
+static bool are_apart(const struct passes_list *a, const struct passes_list *b, uint32_t n)
+{
+	for (uint32_t i = n; i < a->n; i += n)
+		if (a->ops[i]->name <= b->ops[i - 1]->name ||
+		    b->ops[i]->name <= a->ops[i - 1]->name)
+			return false;
+	return true;
+}
+
+/* The shortest iterations that are apart, by messages towards and from the next stage. Of the last
+ * stage, by those from and towards the one before: with it each micro-batch may be apart. Return:
+ * 0; -EINVAL with the sentence. */
 static int count_micro(const struct source *s, uint32_t *ret, struct err *err)
 {
-	CLEANUP(freep) struct record_op *ops = malloc((s->g->rec->n_ops + 1) * sizeof(*ops));
-	CLEANUP(steps_deinit) struct steps steps = {.n = 0};
-	uint32_t stage = 0, n_messages = 0;
-	uint64_t n = 0, step;
-	int r;
+	const struct passes_list *one, *other;
+	uint32_t stage = 0, n;
 
-	if (!ops)
-		return -ENOMEM;
 	while (!s->passes[stage].is_recorded)
 		stage++;
-	for (uint64_t i = 0; i < s->g->rec->n_ops; i++)
-		if (s->g->rec->ops[i].world_rank == s->ranks[stage])
-			ops[n++] = s->g->rec->ops[i];
-	qsort(ops, n, sizeof(*ops), steps_order);
-	r = steps_find(s->g->rec, ops, n, &steps);
-	if (r < 0)
-		return r;
-	if (steps.n == 0)
-		return err_set(err, EINVAL,
-			       "how many micro-batches has an iteration? --micro M: steps were not "
-			       "found (%s)",
-			       steps.how);
-	step = steps.n / 2;
-	for (uint64_t i = steps.list[step].first; i < steps.list[step].end; i++)
-		for (uint32_t k = 0; k < ops[i].n_calls; k++)
-			n_messages += record_world_rank(ops[i].of, ops[i].calls[k].peer) ==
-					      s->ranks[stage ? stage - 1 : 1] &&
-				      ops[i].calls[k].is_send == (stage == 0);
-	if (n_messages == 0)
-		return err_set(err, EINVAL,
-			       "how many micro-batches has an iteration? --micro M: a step of rank "
-			       "%u has no message forward",
-			       s->ranks[stage]);
-	*ret = n_messages;
+	n = stage + 1 == s->n ? 2 : 1;
+	one = &s->passes[stage].way[stage + 1 < s->n ? PASSES_TO_NEXT : PASSES_FROM_PREVIOUS];
+	other = &s->passes[stage].way[stage + 1 < s->n ? PASSES_FROM_NEXT : PASSES_TO_PREVIOUS];
+	while (2 * n <= one->n && (one->n % n || !are_apart(one, other, n)))
+		n++;
+	if (one->n != other->n || 2 * n > one->n)
+		return err_set(
+			err, EINVAL,
+			"how many micro-batches has an iteration? --micro M: the %u messages "
+			"of rank %u to its neighbour and %u back do not tell",
+			one->n, s->ranks[stage], other->n);
+	*ret = n;
 	return 0;
 }
 
