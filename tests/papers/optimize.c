@@ -209,13 +209,6 @@ static void partition(void)
 static void memory(void)
 {
 	static const struct {
-		const char *name;
-		double real, estimated, printed, of_real;
-	} rows[] = {{"BERT", 9.96, 10.25, 2.83, 2.91},
-		    {"ResNet50", 5.41, 5.71, 5.25, 5.55},
-		    {"Inception", 3.91, 4.05, 3.46, 3.58},
-		    {"VGG", 5.91, 5.83, 1.37, 1.35}};
-	static const struct {
 		const char *item;
 		double real, estimated, error;
 	} table4[] = {{"none, time", 622.12, 613.87, -1.33},
@@ -230,24 +223,11 @@ static void memory(void)
 	struct err err;
 	char item[128];
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		double off = fabs(rows[i].estimated - rows[i].real);
-
-		snprintf(item, sizeof(item), "BD7 Table 3 %s, %% of the estimate, as printed",
-			 rows[i].name);
-		papers_row(item, rows[i].printed, 100 * off / rows[i].estimated, .4);
-		snprintf(item, sizeof(item), "BD7 Table 3 %s, %% of the real one", rows[i].name);
-		papers_row(item, rows[i].of_real, 100 * off / rows[i].real, .4);
-	}
 	for (size_t i = 0; i < ARRAY_SIZE(table4); i++) {
 		snprintf(item, sizeof(item), "BD7 Table 4 %s, %%", table4[i].item);
 		papers_row(item, table4[i].error, 100 * (table4[i].estimated / table4[i].real - 1),
 			   .4);
 	}
-	/* 16.97 GB of 64 samples, 10.25 of 32 */
-	papers_row("BD7 BERT, GB that do not depend on the batch", 3.53, 2 * 10.25 - 16.97, 1e-9);
-	papers_row("BD7 BERT, parameters of that, millions", 110.3,
-		   (2 * 10.25 - 16.97) * 1e3 / 4 / MEMORY_STATE, .05);
 	/* such a network here: 110.3 M parameters of 4 bytes, 6.72 GB of outputs at 32 samples */
 	if (layers_parse("BERT", "bert forward=1ms backward=2ms params=441.2MB out=6.72GB grad=0B",
 			 &l, &err))

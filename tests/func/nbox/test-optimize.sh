@@ -48,8 +48,7 @@ d = ask("optimize", "small", "--nodes", "64")
 assert len(d["mapping"]) == 1 and row(d, "best")["retimed_ms"] < 0.3 * row(d, "as recorded")["retimed_ms"], d["plans"]
 d = ask("optimize", "small", "--model", "none")
 assert len(d["mapping"]) == 8, d["plans"]
-P
-holds "a plan of no change gives the run's own times" <<'P'
+near(row(d, "best")["retimed_ms"], row(d, "as recorded")["retimed_ms"], 1e-9)  # a plan of no change
 d = ask("optimize", "small", "--sync", "0us,1GB/s")
 assert len(d["mapping"]) == 8 and row(d, "best").get("retimed_ms") is None
 P
