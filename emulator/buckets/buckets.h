@@ -113,7 +113,8 @@ void buckets_horovod(const struct buckets_job *job, double cycle, uint64_t most,
 void buckets_byteps(const struct buckets_job *job, uint64_t most, struct buckets_plan *p);
 
 /* The limits of DDP that do best, of a grid from 256 KiB to 512 MiB. @is_first_too: the first
- * bucket's apart; else they are equal. Return: as buckets_play(). */
+ * bucket's apart; else they are equal. What is 0.1 % better counts, else 25 MiB stay. Return: as
+ * buckets_play(). */
 double buckets_ddp_best(const struct buckets_job *job, const struct buckets_cost *cost,
 			bool is_first_too, struct buckets_plan *p, uint64_t *ret_first,
 			uint64_t *ret_most);

@@ -7,6 +7,7 @@
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
+#define NEARLY (1 - 1e-3) /* as good */
 
 static void clear(const struct buckets_job *job, struct buckets_plan *p)
 {
@@ -88,8 +89,11 @@ double buckets_ddp_best(const struct buckets_job *job, const struct buckets_cost
 					  40 * MIB,  50 * MIB,  64 * MIB,  80 * MIB,  100 * MIB,
 					  128 * MIB, 160 * MIB, 200 * MIB, 256 * MIB, 320 * MIB,
 					  400 * MIB, 512 * MIB};
-	double best = INFINITY, end;
+	double best, end;
 
+	*ret_first = *ret_most = 25 * MIB;
+	buckets_ddp(job, *ret_first, *ret_most, p);
+	best = buckets_play(job, cost, p, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		for (size_t k = is_first_too ? 0 : i;
 		     k < (is_first_too ? ARRAY_SIZE(limits) : i + 1); k++) {
@@ -97,7 +101,7 @@ double buckets_ddp_best(const struct buckets_job *job, const struct buckets_cost
 			end = buckets_play(job, cost, p, NULL);
 			if (isnan(end))
 				return NAN;
-			if (end < best) {
+			if (end < best * NEARLY) {
 				best = end;
 				*ret_first = limits[k];
 				*ret_most = limits[i];

@@ -167,6 +167,7 @@ static int add_frameworks(struct look *l, struct err *err)
 	if (r < 0)
 		return r;
 	buckets_ddp(job, MIB, 25 * MIB, &l->p);
+	o->fixed = o->n_rows;
 	r = add_row(l, "DDP: 25 MiB, the first 1 MiB", err);
 	buckets_horovod(job, 5 * MS, 64 * MIB, &l->p);
 	r = r < 0 ? r : add_row(l, "Horovod: 5 ms, 64 MiB", err);

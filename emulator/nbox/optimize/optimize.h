@@ -41,7 +41,9 @@ struct optimized {
 	struct found found; /* of a record */
 	struct gradients gradients;
 	struct optimize_row rows[OPTIMIZE_ROWS];
-	uint32_t n_rows, before, planned, ddp; /* of the rows: as it is, the plan, DDP's best cap */
+	uint32_t n_rows;
+	uint32_t before, planned; /* of the rows: as it is, the plan */
+	uint32_t fixed, ddp;      /* DDP's own limits, its best one */
 	struct buckets_plan plan;
 	uint64_t cap, first_cap, more_cap; /* bytes: DDP's best limit; the best two */
 	struct buckets_decision *log;      /* owned; of Algorithm 1; NULL: none */

@@ -13,6 +13,7 @@
 
 #define MS 1e6
 #define MIB 1048576.
+#define NEARLY 1.002 /* as good */
 
 static uint64_t bytes_of(const struct optimized *o, const struct bucket *b)
 {
@@ -98,6 +99,8 @@ void optimize_print(const struct optimize_asked *a, const struct optimized *o, F
 	print_head(a, o, to);
 	print_table(o, to);
 	print_gain(o, to);
+	if (o->rows[o->fixed].ns < o->rows[o->planned].ns * NEARLY)
+		fputs("   verdict        DDP's own buckets are as good: leave them\n", to);
 	fputs("   gradients      ", to);
 	print_sizes(o, to);
 	for (uint32_t k = 0; k < o->plan.n; k++)
