@@ -34,16 +34,42 @@ static int by_name(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool goes(const struct record_op *op, enum passes_way way, int64_t previous, int64_t next)
+/* The bytes that go so; 0: none. */
+static uint64_t bytes_of(const struct record_op *op, enum passes_way way, int64_t previous,
+			 int64_t next)
 {
 	int64_t peer = way == PASSES_TO_NEXT || way == PASSES_FROM_NEXT ? next : previous;
 	bool is_send = way == PASSES_TO_NEXT || way == PASSES_TO_PREVIOUS;
+	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < op->n_calls; i++)
 		if (op->calls[i].is_send == is_send &&
 		    record_world_rank(op->of, op->calls[i].peer) == peer)
-			return true;
-	return false;
+			bytes += op->calls[i].bytes;
+	return bytes;
+}
+
+/* Not what comes before the first message of the usual size: stages of PyTorch greet each other. */
+static int fill(const struct found *all, size_t n, enum passes_way way, int64_t previous,
+		int64_t next, struct passes_list *ret)
+{
+	uint64_t usual = 0;
+
+	ret->ops = malloc((n + 1) * sizeof(struct record_op *));
+	ret->rows = malloc((n + 1) * sizeof(*ret->rows));
+	if (!ret->ops || !ret->rows)
+		return -ENOMEM;
+	for (size_t i = n; i-- > 0 && !usual;)
+		usual = bytes_of(all[i].op, way, previous, next);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t bytes = bytes_of(all[i].op, way, previous, next);
+
+		if (!bytes || (!ret->n && bytes != usual))
+			continue;
+		ret->ops[ret->n] = all[i].op;
+		ret->rows[ret->n++] = all[i].row;
+	}
+	return 0;
 }
 
 int passes_find(const struct rows_graph *g, uint32_t world_rank, int64_t previous, int64_t next,
@@ -63,17 +89,7 @@ int passes_find(const struct rows_graph *g, uint32_t world_rank, int64_t previou
 	}
 	qsort(all, n, sizeof(*all), by_name);
 	for (int w = 0; w < PASSES_WAYS; w++) {
-		struct passes_list *l = &ret->way[w];
-
-		l->ops = malloc((n + 1) * sizeof(struct record_op *));
-		l->rows = malloc((n + 1) * sizeof(*l->rows));
-		for (size_t i = 0; l->ops && l->rows && i < n; i++) {
-			if (!goes(all[i].op, (enum passes_way)w, previous, next))
-				continue;
-			l->ops[l->n] = all[i].op;
-			l->rows[l->n++] = all[i].row;
-		}
-		if (!l->ops || !l->rows) {
+		if (fill(all, n, (enum passes_way)w, previous, next, &ret->way[w]) < 0) {
 			passes_deinit(ret);
 			return -ENOMEM;
 		}
