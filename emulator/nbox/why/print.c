@@ -363,11 +363,12 @@ static void print_won(const struct why *w, FILE *to)
 
 static void print_pipeline(const struct why_pipeline *p, FILE *to)
 {
-	bool is_beside = strcmp(p->overlap, "on") == 0;
+	bool is_beside;
 	char bytes[32];
 
 	if (!p->n_stages)
 		return;
+	is_beside = strcmp(p->overlap, "on") == 0;
 	fprintf(to,
 		"   %-14s %9.3f ms  by the schedule: %u stages, %u micro-batches, %s; messages, as comes nearest, %s\n",
 		"pipeline", p->ns / 1e6, p->n_stages, p->n_micro, p->schedule,
