@@ -99,7 +99,11 @@ static int replay(const struct args *a, struct source *s, struct err *err)
 			       .n_changes = a->n_changes,
 			       .daydream_bytes_per_ns = s->link_bytes_per_ns,
 			       .is_daydream_compat = a->is_compat};
-	int r = play(&p, &played, err);
+	int r = 0;
+
+	if (a->policy == PLAY_DAYDREAM && !(s->link_bytes_per_ns > 0))
+		return err_set(err, EINVAL, "--policy daydream: how fast is the link? --nic RATE");
+	r = play(&p, &played, err);
 
 	if (r == 0 && result_make(&s->job, &played, &result) < 0)
 		r = err_set(err, ENOMEM, "out of memory");

@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "schedule/schedule.h"
 
-/* The last row of a stream, or of a thread the last one that waited. */
+/* The last row of a stream, and the one before it; of a thread the last one that waited. */
 struct place {
-	uint32_t number, row;
+	uint32_t number, row, before;
 };
 
 struct maker {
@@ -24,6 +24,7 @@ struct maker {
 	uint32_t n_names;
 	struct place *streams, *threads; /* owned; of the rank */
 	uint32_t n_streams, n_threads;
+	uint32_t step;   /* that the rank is in */
 	double begin_ns; /* of the first op */
 	struct err *err;
 };
@@ -182,13 +183,13 @@ static int take_op(struct maker *m, const struct trace_op *o, uint32_t *ret)
 /* --- rows ---------------------------------------------------------------------------------------
  */
 
-static uint32_t *place_of(struct place *list, uint32_t *n, uint32_t number)
+static struct place *place_of(struct place *list, uint32_t *n, uint32_t number)
 {
 	for (uint32_t i = 0; i < *n; i++)
 		if (list[i].number == number)
-			return &list[i].row;
-	list[*n] = (struct place){number, JOB_NONE};
-	return &list[(*n)++].row;
+			return &list[i];
+	list[*n] = (struct place){number, JOB_NONE, JOB_NONE};
+	return &list[(*n)++];
 }
 
 static int take_name(struct maker *m, uint32_t name, uint32_t *ret)
@@ -224,6 +225,42 @@ static void wait_for(const struct maker *m, struct waits *w, uint32_t row, doubl
 	w->last_ns = fmax(w->last_ns, end);
 }
 
+/* The last row of another stream that was over by then. */
+static uint32_t ended_there(const struct maker *m, const struct place *p, double start_ns)
+{
+	uint32_t row = p->row;
+
+	if (row != JOB_NONE && m->j->rows[row].end > start_ns)
+		row = p->before;
+	return row != JOB_NONE && m->j->rows[row].end <= start_ns ? row : JOB_NONE;
+}
+
+/* Where the trace does not say what streams wait for: an op for what was computed last, computation
+ * that began late for what had ended last by then, the first of a step for all streams. */
+static void guess_waits(struct maker *m, struct waits *w, const struct place *own,
+			const struct trace_op *o, double start_ns)
+{
+	bool is_op = o->kind >= TRACE_COLLECTIVE;
+	bool is_first = !is_op && o->step != TRACE_NONE && o->step != m->step;
+	uint32_t last = JOB_NONE;
+
+	for (uint32_t i = 0; i < m->n_streams; i++) {
+		uint32_t row =
+			&m->streams[i] == own ? JOB_NONE : ended_there(m, &m->streams[i], start_ns);
+
+		if (is_first)
+			wait_for(m, w, row, start_ns);
+		else if (row != JOB_NONE &&
+			 (last == JOB_NONE || m->j->rows[row].end > m->j->rows[last].end))
+			last = row;
+	}
+	if (is_first)
+		m->step = o->step;
+	else if (last != JOB_NONE &&
+		 (is_op || own->row == JOB_NONE || m->j->rows[last].end > m->j->rows[own->row].end))
+		wait_for(m, w, last, start_ns);
+}
+
 static int add_waits(struct maker *m, const struct waits *w, uint32_t row, double start_ns)
 {
 	int r = 0;
@@ -237,8 +274,8 @@ static int add_row(struct maker *m, uint32_t number)
 {
 	const struct trace_op *o = &m->t->ops[number];
 	bool is_host = o->kind == TRACE_SYNC, is_op = o->kind >= TRACE_COLLECTIVE;
-	uint32_t *before = is_host ? place_of(m->threads, &m->n_threads, o->stream)
-				   : place_of(m->streams, &m->n_streams, o->stream);
+	struct place *place = is_host ? place_of(m->threads, &m->n_threads, o->stream)
+				      : place_of(m->streams, &m->n_streams, o->stream);
 	const struct trace_op *launch =
 		!is_host && o->launched_by < m->t->n_ops ? &m->t->ops[o->launched_by] : NULL;
 	double start = (is_host ? o->end_ns : o->start_ns) - m->begin_ns;
@@ -260,16 +297,19 @@ static int add_row(struct maker *m, uint32_t number)
 	}
 	if (r == 0 && is_op)
 		r = take_op(m, o, &row.op);
-	wait_for(m, &w, *before, start);
+	wait_for(m, &w, place->row, start);
 	for (uint32_t i = 0; i < o->n_waits; i++)
 		wait_for(m, &w, m->row_of[m->t->waits[o->first_wait + i].on], start);
 	if (launch)
-		wait_for(m, &w, *place_of(m->threads, &m->n_threads, launch->stream), start);
+		wait_for(m, &w, place_of(m->threads, &m->n_threads, launch->stream)->row, start);
+	if (!m->t->n_waits && !is_host)
+		guess_waits(m, &w, place, o, start);
 	if (r == 0)
 		r = add_waits(m, &w, m->j->n_rows, start);
 	if (r == 0 && !w.n)
 		r = job_add_edge(m->j, 0, m->j->n_rows, 0, start);
-	m->row_of[number] = *before = m->j->n_rows;
+	place->before = place->row;
+	m->row_of[number] = place->row = m->j->n_rows;
 	return r < 0 ? r : job_add_row(m->j, &row);
 }
 
@@ -283,6 +323,7 @@ static int add_rank(struct maker *m, const struct trace_rank *of)
 	int r = 0;
 
 	m->n_streams = m->n_threads = 0;
+	m->step = TRACE_NONE;
 	free(m->streams);
 	free(m->threads);
 	m->streams = calloc((size_t)of->n + 1, sizeof(*m->streams));

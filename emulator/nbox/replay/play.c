@@ -627,9 +627,12 @@ static int add_op(struct maker *m, const struct job_op *op)
 
 	if (m->p->policy == PLAY_DAYDREAM)
 		return add_daydream(m, op);
+	changed_op(m, op, &factor, &add);
+	if (op->kind == COLL_SENDRECV && !op->n_calls &&
+	    op->ns > 0) /* a group; of what, no trace says */
+		return add_whole(m, op, factor * op->ns + add);
 	if (op->kind == COLL_SENDRECV || op->n == 0)
 		return 0;
-	changed_op(m, op, &factor, &add);
 	r = shape_make(m->p->costs, op, &s, m->err);
 	m->shape = &s;
 	if (m->p->without_queues) /* the links are this op's alone */

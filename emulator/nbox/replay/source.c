@@ -5,11 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "nbox/replay/of-record.h"
+#include "nbox/replay/of-trace.h"
 #include "nbox/replay/words.h"
+#include "trace/align.h"
+#include "trace/finish.h"
+#include "trace/read.h"
 
 /* --- the command line
  * ----------------------------------------------------------------------------- */
@@ -222,12 +228,112 @@ static int open_run(const struct source_words *from, struct source *s, struct er
 	return r;
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- traces -------------------------------------------------------------------------------------
+ */
+
+/* A file that is no record. */
+static bool is_trace(const char *word)
+{
+	const char *end = strrchr(word, '.');
+	struct stat st;
+
+	return stat(word, &st) == 0 && S_ISREG(st.st_mode) && !(end && strcmp(end, ".nbox") == 0);
+}
+
+/* Options that say nothing of traces. */
+static int check_words(const struct source_words *from, struct err *err)
+{
+	for (size_t i = 0; i < from->n_words; i++)
+		if (!is_trace(from->words[i]))
+			return err_set(err, EINVAL,
+				       "'%s' is no trace, and '%s' is one: either a run, or traces",
+				       from->words[i], from->words[0]);
+	if (from->n_options)
+		return err_set(err, EINVAL,
+			       "%s: of a run's record only; traces take --nic, --ranks and --algo",
+			       from->options[0].name);
+	if (!from->nic && (from->ranks || from->algo))
+		return err_set(
+			err, EINVAL,
+			"%s: a trace does not say what a hop costs there: --nic RATE,LATENCY",
+			from->ranks ? "--ranks" : "--algo");
+	return 0;
+}
+
+static int read_file(const char *path, struct trace *t, struct err *err)
+{
+	int fd = file_open(path, err), r;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (fd < 0)
+		return fd;
+	if (!f) {
+		close(fd);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	r = trace_read(f, path, NULL, t, err);
+	fclose(f);
+	return r;
+}
+
+/* By one clock. */
+static int align(struct trace *t, struct err *err)
+{
+	struct clocks clocks = {.hosts = NULL};
+	int r = align_find(t, false, &clocks, err);
+
+	if (r == 0 && align_apply(t, &clocks) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	clocks_deinit(&clocks);
+	return r;
+}
+
+static int make_costs(const struct source_words *from, struct source *s, struct err *err)
+{
+	int algo = -1, r = costs_open(&s->job, NULL, NULL, &s->costs, err);
+	uint32_t n_servers = 0;
+
+	if (r == 0 && from->algo)
+		r = err_prefix(err, words_algo(from->algo, &algo, &n_servers, err), "--algo");
+	s->costs.algo = algo;
+	s->costs.n_servers = n_servers;
+	s->costs.is_measured = !from->nic;
+	s->link_bytes_per_ns = from->nic ? s->job.topology.inter.bytes_per_ns : 0;
+	return r;
+}
+
+static int open_traces(const struct source_words *from, struct source *s, struct err *err)
+{
+	CLEANUP(trace_deinit) struct trace t = {0};
+	struct topology hops;
+	double latency_ns = -1;
+	int r = check_words(from, err);
+
+	topology_default(&hops);
+	if (r == 0 && from->nic)
+		r = err_prefix(err,
+			       words_nic(from->nic, &hops.inter.bytes_per_ns, &latency_ns, err),
+			       "--nic");
+	if (latency_ns >= 0)
+		hops.inter.latency_ns = latency_ns;
+	for (size_t i = 0; i < from->n_words && r == 0; i++)
+		r = read_file(from->words[i], &t, err);
+	if (r == 0 && trace_finish(&t) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0 && t.n_hosts > 1)
+		r = align(&t, err);
+	if (r == 0)
+		r = job_of_trace(&t, from->ranks, &hops.intra, &hops.inter, &s->job, err);
+	return r < 0 ? r : make_costs(from, s, err);
+}
+
+/* --- all ----------------------------------------------------------------------------------------
+ */
 
 int source_open(const struct source_words *from, struct source *ret, struct err *err)
 {
-	*ret = (struct source){.is_run = true};
-	return open_run(from, ret, err);
+	*ret = (struct source){.is_run = !is_trace(from->words[0])};
+	return ret->is_run ? open_run(from, ret, err) : open_traces(from, ret, err);
 }
 
 void source_close(struct source *s)

@@ -188,6 +188,18 @@ assert late["found"] and "rank 1" in late["evidence"], late
 ps = ask("replay", "ddp", "--nic", "400Mbps", "--algo", "ps:servers=2")
 assert ps["graph"]["sends"] == 2 * 4 * ps["graph"]["by_hops"], ps["graph"]
 P
+for job in ddp both fsdp; do "$NBOX" report "$job" --trace "$job.json" >/dev/null; done
+holds "traces that nbox report wrote are replayed as they are; with a NIC their ops cost what it says" <<'P'
+for job in "ddp", "both", "fsdp":
+    r = ask("replay", job + ".json")
+    near(r["iteration_ms"], r["recorded_iteration_ms"], 0.02)
+    assert r["has_iterations"] and r["graph"]["sends"] > 0, (job, r)
+    assert ask("replay", job + ".json", "--nic", "100Mbps,5us")["iteration_ms"] > 2 * r["iteration_ms"], job
+    assert {c["cause"] for c in ask("diagnose", job + ".json")["causes"]} >= {"straggler", "queueing"}
+P
+exits 2 "ranks without a NIC, of a trace" "$NBOX" replay ddp.json --ranks 64
+says "--nic RATE,LATENCY" "are refused with what is needed"
+exits 2 "a run beside a trace" "$NBOX" replay ddp.json ddp
 exits 2 "a change of nothing" "$NBOX" replay ddp --scale network=2
 says "none of comm, compute, op:NAME and rank:N" "is refused with what there is"
 exits 2 "a rate without a unit" "$NBOX" replay ddp --nic 25
