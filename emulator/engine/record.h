@@ -89,7 +89,8 @@ enum {
 	 * not as declared, and left alone */
 	RECORD_PLANNED = 128,
 	RECORD_PLAN_ASSUMED = 256,
-	RECORD_LEFT_ALONE = 512
+	RECORD_LEFT_ALONE = 512,
+	RECORD_ONESIDED = 1024 /* its sends are puts, its receives waits for signals */
 };
 
 /* One op of one real rank, once it is over. */

@@ -21,7 +21,8 @@ bool messages_are_alltoall(const struct op *op)
 	uint32_t n = op->comm->n_ranks;
 	CLEANUP(bitmap_deinit) struct bitmap met = {0};
 
-	if (n <= 2 || op->n_flows + 2 < 2 * n || bitmap_init(&met, 2 * (uint64_t)n) < 0)
+	if (op->p2p->pair.is_onesided || n <= 2 || op->n_flows + 2 < 2 * n ||
+	    bitmap_init(&met, 2 * (uint64_t)n) < 0)
 		return false;
 	for (uint32_t k = 0; k < op->n_flows; k++) {
 		const struct sched_p2p *call = &op->p2p->calls[k];
@@ -137,13 +138,14 @@ static bool is_free(const struct op *op, uint32_t k, bool is_plain, double start
 }
 
 /* When the sender is over with a message that the buffers do not take, of which @got carries
- * @bytes. */
+ * @bytes, or with a put: when that is there. */
 static void await_sender(const struct batch *p, struct claim *c, const struct contention *got,
 			 uint32_t i, double start)
 {
 	struct op *op = p->post->op;
 	uint32_t k = p->index[i];
-	double all = (double)op->p2p->calls[k].bytes, taken = (double)p2p_buffer_bytes(op);
+	double all = (double)op->p2p->calls[k].bytes;
+	double taken = op->p2p->pair.is_onesided ? 0 : (double)p2p_buffer_bytes(op);
 	double ns = p->ns[i] * fmin(1, (all - taken) / (double)p->calls[i].bytes);
 
 	if (all > taken)
@@ -191,6 +193,22 @@ static void be_last(const struct batch *p, uint32_t i, uint64_t number)
 		last[p->is_plain] = number;
 }
 
+/* For waits for what virtual ranks put alike. */
+static void note_puts(struct post *post, bool is_plain, double start)
+{
+	struct pair_post *pair = &post->op->p2p->pair;
+
+	for (uint32_t k = 0; pair->is_onesided && k < pair->n_calls; k++) {
+		double *began = pair->calls[k].is_send
+					? pairing_began(&post->op->comm->open->pairing, pair,
+							&pair->calls[k])
+					: NULL;
+
+		if (began)
+			began[is_plain] = start;
+	}
+}
+
 static int send_all(struct post *post, bool is_plain, uint64_t number, struct err *err)
 {
 	CLEANUP(batch_deinit) struct batch p;
@@ -201,6 +219,7 @@ static int send_all(struct post *post, bool is_plain, uint64_t number, struct er
 	struct claim *c;
 	int r = batch_init(&p, post, is_plain, number, err);
 
+	note_puts(post, is_plain, start);
 	for (uint32_t k = 0; k < op->n_flows && r == 0; k++)
 		if (op->p2p->calls[k].is_send && has_message(op, k))
 			batch_add(&p, k,
@@ -410,6 +429,21 @@ static bool is_of(const struct run *run, const struct op *op, uint32_t k)
 	return op->flows[k].turn == run->turn && has_message(op, k);
 }
 
+/* When the virtual peer of @post's call @k begins to send: it comes to this op as that says, and
+ * has put as long before as this rank itself has. */
+static double virtual_start(const struct run *run, struct post *post, uint32_t k, bool is_plain)
+{
+	struct comm *c = post->op->comm;
+	struct pair_post *pair = &post->op->p2p->pair;
+	double comes = p2p_start_of(run, post, pair->calls[k].peer, is_plain);
+	const double *began = pair->is_onesided ? pairing_like(&c->open->pairing, pair,
+							       &pair->calls[k], c->n_ranks)
+						: NULL;
+	bool has_plain = config_moves_times(c->ops->config);
+
+	return began ? began[is_plain && has_plain] + comes - post_start(post, is_plain) : comes;
+}
+
 /* What virtual ranks send to @post, each from its own arrival on: one claim, as late as it can be.
  */
 static int from_virtual(const struct run *run, struct post *post, bool is_plain, struct err *err)
@@ -417,7 +451,7 @@ static int from_virtual(const struct run *run, struct post *post, bool is_plain,
 	CLEANUP(batch_deinit) struct batch p;
 	CLEANUP(freep) double *ends = NULL;
 	const struct op *op = post->op;
-	double begin = -INFINITY, start, end;
+	double begin = -INFINITY, first = INFINITY, start, end, ns;
 	struct contention got;
 	struct claim *c;
 	int r = batch_init(&p, post, is_plain, run->number, err);
@@ -426,20 +460,23 @@ static int from_virtual(const struct run *run, struct post *post, bool is_plain,
 	for (uint32_t k = 0; k < op->n_flows && r == 0; k++)
 		if (!op->p2p->calls[k].is_send && is_of(run, op, k) && !is_real(op, k)) {
 			batch_add(&p, k, op->p2p->calls[k].bytes);
-			begin = fmax(begin,
-				     p2p_start_of(run, post, op->p2p->calls[k].peer, is_plain));
+			ns = virtual_start(run, post, k, is_plain);
+			begin = fmax(begin, ns);
+			first = fmin(first, ns);
 		}
 	if (r < 0 || p.n == 0)
 		return r;
 	r = batch_solve(&p, err);
-	if (r == 0) {
+	if (r == 0 && !op->p2p->pair.is_onesided) {
 		ends = malloc(op->comm->n_ranks * sizeof(*ends));
 		r = ends ? batch_ends(&p, run, ends, err) : err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0)
 		return r;
-	end = ends[post->member->rank];
-	start = fmax(begin, end - batch_ns(&p));
+	/* what was put may be there before this rank waits */
+	ns = batch_ns(&p);
+	end = ends ? ends[post->member->rank] : fmax(first + ns, begin + ns / p.n);
+	start = ends ? fmax(begin, end - ns) : end - ns;
 	for (uint32_t k = 0; k < op->n_flows; k++) /* whose copies do the same */
 		if (op->p2p->calls[k].is_send && is_of(run, op, k))
 			p.calls[p.n_all++] = op->p2p->calls[k];

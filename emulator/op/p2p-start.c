@@ -41,5 +41,7 @@ uint64_t p2p_buffer_bytes(const struct op *op)
 
 double p2p_buffered(const struct op *op, uint64_t bytes)
 {
-	return bytes ? fmin(1, (double)p2p_buffer_bytes(op) / (double)bytes) : 1;
+	return bytes && !op->p2p->pair.is_onesided
+		       ? fmin(1, (double)p2p_buffer_bytes(op) / (double)bytes)
+		       : 1;
 }

@@ -13,6 +13,7 @@ double p2p_start(const struct run *run, const struct post *caller, uint32_t worl
 		 bool is_plain);
 /* The same of comm rank @rank. */
 double p2p_start_of(const struct run *run, const struct post *caller, uint32_t rank, bool is_plain);
-/* What buffers take of a message, at most; and as a share of one of @bytes. */
+/* What buffers take of a message, at most; and as a share of one of @bytes. A put waits for nobody.
+ */
 uint64_t p2p_buffer_bytes(const struct op *op);
 double p2p_buffered(const struct op *op, uint64_t bytes);

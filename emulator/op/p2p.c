@@ -37,6 +37,7 @@ int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, str
 		return err_set(err, ENOMEM, "out of memory");
 	p2p->op = op;
 	p2p->pair.rank = op->posts[0].member->rank;
+	p2p->pair.is_onesided = a->flags & WIRE_ARRIVE_ONESIDED;
 	p2p->pair.n_calls = op->n_flows = n;
 	for (uint32_t i = 0; i < n; i++) {
 		struct wire_p2p p;
@@ -64,7 +65,7 @@ int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, str
 	};
 	op->sched = &p2p->sched;
 	r = sched_init(&p2p->sched, err);
-	if (r == 0 && resharding_find(op) < 0)
+	if (r == 0 && !p2p->pair.is_onesided && resharding_find(op) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	return r < 0 ? r : call_check_bytes(c, &p2p->sched, err);
 }
@@ -98,6 +99,7 @@ static int claim(struct run *run, struct calls_of_run *x, struct pair_post *pair
 	if (call < pair->n_calls) {
 		op->flows[call].turn = run->turn;
 		op->flows[call].run = run;
+		op->p2p->calls[call].bytes = pair->calls[call].bytes; /* a wait's are known now */
 		x->n_calls++;
 	}
 	if (op->turn == run->turn)

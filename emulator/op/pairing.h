@@ -3,7 +3,11 @@
  * member calls in one group. It is ready when each of its calls towards another real rank has its
  * pair, whatever else the peers' posts wait for: as in NCCL, a group at one end may meet single
  * calls, one after the other, at the other end. Calls towards virtual ranks and to oneself wait for
- * nothing. No I/O, no clock. */
+ * nothing.
+ *
+ * Puts and the signals that are waited for are counted by themselves. A wait does not say how much
+ * was put: that of its pair counts. What a virtual rank puts is what the waiting rank itself puts
+ * to the rank that is as far from it, as often. No I/O, no clock. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,12 +31,14 @@ struct pair_call {
 	struct pair_post *post;
 	bool is_waiting;        /* for its pair */
 	struct pair_call *pair; /* NULL: it waits, or needs none */
-	uint64_t number;        /* of the call between the two, in its direction */
+	uint64_t number; /* of the call between the two, in its direction; only of two real ranks,
+			    or of a put or wait */
 	struct pair_call *next; /* that waits between the same two */
 };
 
 struct pair_post {
 	uint32_t rank;
+	bool is_onesided;        /* sends are puts, receives wait for signals */
 	struct pair_call *calls; /* the owner's; in the order of the calls */
 	uint32_t n_calls;
 
@@ -44,6 +50,14 @@ struct pair_post {
 /* Of the messages of @src to @dst, the owner's to use: 0 at first. NULL: no memory. */
 uint64_t *pairing_note(struct pairing *p, uint32_t src, uint32_t dst);
 #define PAIRING_NOTES 2
+
+/* When put @call of @post began, the owner's to note; [1]: without what-ifs. NULL: forgotten. */
+double *pairing_began(struct pairing *p, const struct pair_post *post,
+		      const struct pair_call *call);
+/* The same of the own put that is like what @call, of one of @n_ranks, waits for. NULL: there was
+ * none yet, or it is forgotten. */
+const double *pairing_like(struct pairing *p, const struct pair_post *post,
+			   const struct pair_call *call, uint32_t n_ranks);
 
 void pairing_deinit(struct pairing *p); /* posts are not touched */
 

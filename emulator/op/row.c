@@ -52,6 +52,7 @@ void post_row(const struct post *post, struct record_op *ret)
 		.algo = op->sched->algo,
 		.how = post->how,
 		.flags = post->flags | (a->flags & WIRE_ARRIVE_REPLAYED ? RECORD_REPLAYED : 0) |
-			 (a->flags & WIRE_ARRIVE_NO_EDGES ? RECORD_NO_EDGES : 0),
+			 (a->flags & WIRE_ARRIVE_NO_EDGES ? RECORD_NO_EDGES : 0) |
+			 (a->flags & WIRE_ARRIVE_ONESIDED ? RECORD_ONESIDED : 0),
 	};
 }

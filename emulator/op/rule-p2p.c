@@ -37,6 +37,8 @@ static double over_at(const struct op *op, const struct sched_p2p *call, double 
 	double taken = p2p_buffered(op, call->bytes), begin = call->is_send ? own : peer;
 	double full = begin + taken * ns, both = fmax(own, peer);
 
+	if (call->is_send && op->p2p->pair.is_onesided)
+		return own + ns;
 	if (taken >= 1)
 		return call->is_send ? own : fmax(own, full);
 	if (!call->is_send)

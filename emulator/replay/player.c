@@ -224,7 +224,8 @@ static int take_op(struct player *p, uint32_t i, struct err *err)
 		.redop = to->redop,
 		.root = to->root,
 		.flags = (to->flags & RECORD_REPLAYED ? WIRE_ARRIVE_REPLAYED : 0) |
-			 (to->flags & RECORD_NO_EDGES ? WIRE_ARRIVE_NO_EDGES : 0),
+			 (to->flags & RECORD_NO_EDGES ? WIRE_ARRIVE_NO_EDGES : 0) |
+			 (to->flags & RECORD_ONESIDED ? WIRE_ARRIVE_ONESIDED : 0),
 		.name = (uint64_t)i + 1,
 		.call_ns = to->call_ns,
 		.work_ns = to->work_ns,

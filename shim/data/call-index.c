@@ -33,7 +33,7 @@ int call_index_init(struct call_index *x, struct call *calls, uint32_t n)
 		struct call *call = &calls[i];
 		uint32_t slot, j;
 
-		if (call->kind != COLL_SENDRECV)
+		if (call->kind != COLL_SENDRECV || call->is_onesided)
 			continue;
 		slot = slot_of(x, call->comm, call->is_send, call->root);
 		/* the newest one like it comes first */

@@ -15,6 +15,13 @@ struct call {
 	ncclRedOp_t redop;
 	uint32_t root; /* or peer */
 	cudaStream_t stream;
+	/* One-sided: a put is a send, a wait for @count signals a receive, of no bytes that the
+	 * caller knows. @at: in the own window, where the peer has it in its own; NULL: a signal
+	 * alone. */
+	bool is_onesided;
+	ncclWindow_t window; /* the real library's */
+	char *at;
+	uint64_t offset;
 
 	/* Between the phases. */
 	ncclRedOp_t real_op;

@@ -111,7 +111,7 @@ int data_p2p_after(struct comm *c, const struct call_index *x, device_stream s, 
 		struct piece piece = {.call = call};
 
 		if (call->comm != c || call->kind != COLL_SENDRECV || call->is_send ||
-		    !call->bytes || comm_member(c, call->root) >= 0)
+		    call->is_onesided || !call->bytes || comm_member(c, call->root) >= 0)
 			continue;
 		if (data == DATA_MIRROR)
 			piece.from = find_source(call, x);

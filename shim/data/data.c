@@ -7,6 +7,7 @@
 
 #include "schedule/coll.h"
 #include "shim/data/data-alone.h"
+#include "shim/data/data-onesided.h"
 #include "shim/data/data-reduce.h"
 #include "shim/data/real-comm.h"
 #include "shim/data/redop.h"
@@ -181,13 +182,16 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 int data_during_alone(struct call *call, const struct call_index *x, device_stream s,
 		      struct err *err)
 {
-	if (call_policy(call) == DATA_NONE || !call->bytes || !data_is_alone(call))
+	if (call_policy(call) == DATA_NONE || !call->bytes || call->is_onesided ||
+	    !data_is_alone(call))
 		return 0;
 	return data_alone(call, x, s, err);
 }
 
 bool data_needs_real(const struct call *call)
 {
+	if (call->is_onesided)
+		return data_onesided_needs_real(call);
 	return call_policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
 }
 
@@ -220,6 +224,8 @@ int data_during(struct call *call, const struct call_index *x, device_stream s, 
 	case COLL_SCATTER:
 		return during_rooted(call, stream, err);
 	case COLL_SENDRECV:
+		if (call->is_onesided)
+			return data_onesided_during(call, s, err);
 		peer = comm_member(c, call->root);
 		if (peer < 0)
 			return 0;

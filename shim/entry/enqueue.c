@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "schedule/coll.h"
+#include "shim/data/data-onesided.h"
 #include "shim/data/data-p2p.h"
 #include "shim/data/data.h"
 #include "shim/edges/edges.h"
@@ -20,12 +21,14 @@
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
+#define SIGNAL_BYTES 8 /* of one without data */
+
 /* One communicator's share. */
 struct batch {
 	struct comm *comm;
 	device_stream stream; /* of its first call: all work goes there */
 	uint64_t capture;
-	struct op *first, **last, *p2p;
+	struct op *first, **last, *p2p, *onesided;
 	struct edges_ops edges;
 	uint64_t last_name;     /* of the last op */
 	struct op *not_arrived; /* the first whose arrive is not in the stream; NULL: all are */
@@ -71,7 +74,8 @@ static struct op *add_op(struct batch *b, const struct call *call)
 	op->call.dtype = call->dtype;
 	op->call.redop = call->redop < ncclNumOps ? call->redop : ncclSum;
 	op->call.root = call->root;
-	op->call.flags = b->capture != 0;
+	op->call.flags = (b->capture ? WIRE_ARRIVE_REPLAYED : 0) |
+			 (call->is_onesided ? WIRE_ARRIVE_ONESIDED : 0);
 	if (call->kind == COLL_SENDRECV) {
 		op->call.count = 0;
 		op->call.redop = op->call.root = 0;
@@ -109,12 +113,28 @@ static int make_sched(struct op *op, struct err *err)
 	return sched_init(s, err);
 }
 
+/* A signal that is waited for comes with each message. What a rank puts into its own window is no
+ * message. */
+static int add_p2p(struct op *op, const struct call *call)
+{
+	bool is_own = call->is_onesided && call->root == call->comm->rank;
+	uint64_t n = is_own ? 0 : call->is_onesided && !call->is_send ? call->count : 1;
+	uint64_t bytes =
+		call->is_onesided && call->bytes < SIGNAL_BYTES ? SIGNAL_BYTES : call->bytes;
+	int r = 0;
+
+	for (uint64_t i = 0; !r && i < n; i++)
+		r = op_add_p2p(op, call->root, call->is_send, bytes);
+	return r;
+}
+
 static int make_ops(struct plan *p, struct err *err)
 {
 	for (uint32_t i = 0; i < p->n_calls; i++) {
 		const struct call *call = &p->calls[i];
 		struct batch *b = batch_of(p, call);
-		struct op *op = call->kind == COLL_SENDRECV ? b->p2p : NULL;
+		struct op **p2p = call->is_onesided ? &b->onesided : &b->p2p;
+		struct op *op = call->kind == COLL_SENDRECV ? *p2p : NULL;
 
 		if (!op) {
 			op = add_op(b, call);
@@ -123,10 +143,10 @@ static int make_ops(struct plan *p, struct err *err)
 		}
 		if (call->kind != COLL_SENDRECV)
 			continue;
-		b->p2p = op;
-		if (op_add_p2p(op, call->root, call->is_send, call->bytes))
+		*p2p = op;
+		if (add_p2p(op, call))
 			return err_set(err, ENOMEM, "no memory for an op");
-		if (call->root == call->comm->rank)
+		if (call->root == call->comm->rank && !call->is_onesided)
 			b->n_self += call->is_send ? 1 : -1;
 	}
 	for (uint32_t i = 0; i < p->n_batches; i++) {
@@ -336,7 +356,11 @@ static int enqueue_after(struct plan *p, const struct call_index *x, struct err 
 	for (uint32_t i = 0; !r && i < p->n_calls; i++) {
 		r = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
 		if (!r)
-			r = data_after(&p->calls[i], batch_of(p, &p->calls[i])->stream, err);
+			r = p->calls[i].is_onesided
+				    ? data_onesided_after(&p->calls[i],
+							  batch_of(p, &p->calls[i])->stream, err)
+				    : data_after(&p->calls[i], batch_of(p, &p->calls[i])->stream,
+						 err);
 	}
 	for (uint32_t i = 0; !r && i < p->n_batches; i++) {
 		if (!p->batches[i].p2p)

@@ -83,3 +83,8 @@ typedef struct {
 typedef struct {
 	void *base;
 } ncclMultimemHandle_t;
+
+/* Signals to wait for: so many, of that rank. Since 2.29. */
+typedef struct {
+	int count, peer, signal, context;
+} ncclWaitSignalDesc_t;

@@ -94,10 +94,10 @@ NCCL_SYMBOL(OWN, ncclResult_t, CommShrink,
 	    (ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *ret, ncclConfig_t *config,
 	     int flags),
 	    (comm, excluded, n_excluded, ret, config, flags))
-NCCL_SYMBOL(ON_REAL, ncclResult_t, CommWindowRegister,
+NCCL_SYMBOL(OWN, ncclResult_t, CommWindowRegister,
 	    (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int flags),
 	    (comm, buff, size, win, flags))
-NCCL_SYMBOL(ON_REAL, ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win),
+NCCL_SYMBOL(OWN, ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win),
 	    (comm, win))
 NCCL_SYMBOL(PLAIN_VOID, void, ResetDebugInit, (void), ())
 
@@ -145,17 +145,18 @@ NCCL_SYMBOL(ON_REAL, ncclResult_t, CommResume, (ncclComm_t comm), (comm))
 NCCL_SYMBOL(ON_REAL, ncclResult_t, CommMemStats, (ncclComm_t comm, int stat, uint64_t *ret),
 	    (comm, stat, ret))
 NCCL_SYMBOL(REFUSE, ncclResult_t, CommQueryProperties, (ncclComm_t comm, void *ret), (comm, ret))
-NCCL_SYMBOL(REFUSE, ncclResult_t, PutSignal,
+NCCL_SYMBOL(OWN, ncclResult_t, PutSignal,
 	    (const void *local, size_t count, ncclDataType_t dtype, int peer, ncclWindow_t win,
 	     size_t offset, int sig, int ctx, unsigned int flags, ncclComm_t comm,
 	     cudaStream_t stream),
 	    (local, count, dtype, peer, win, offset, sig, ctx, flags, comm, stream))
-NCCL_SYMBOL(REFUSE, ncclResult_t, Signal,
+NCCL_SYMBOL(OWN, ncclResult_t, Signal,
 	    (int peer, int sig, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream),
 	    (peer, sig, ctx, flags, comm, stream))
-NCCL_SYMBOL(REFUSE, ncclResult_t, WaitSignal,
-	    (int n, void *descs, ncclComm_t comm, cudaStream_t stream), (n, descs, comm, stream))
-NCCL_SYMBOL(ON_REAL, ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, void **ret),
+NCCL_SYMBOL(OWN, ncclResult_t, WaitSignal,
+	    (int n, ncclWaitSignalDesc_t *descs, ncclComm_t comm, cudaStream_t stream),
+	    (n, descs, comm, stream))
+NCCL_SYMBOL(OWN, ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, void **ret),
 	    (comm, win, ret))
 NCCL_SYMBOL(PLAIN, ncclResult_t, GetLsaMultimemDevicePointer,
 	    (ncclWindow_t win, size_t offset, void **ret), (win, offset, ret))

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 12
+#define WIRE_VERSION 13
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -216,7 +216,7 @@ struct wire_arrive {
 };
 /* REPLAYED: from a captured graph. NO_EDGES: the worker does not see the job's events; the deps are
  * the member's last op. */
-enum { WIRE_ARRIVE_REPLAYED = 1, WIRE_ARRIVE_NO_EDGES = 2 };
+enum { WIRE_ARRIVE_REPLAYED = 1, WIRE_ARRIVE_NO_EDGES = 2, WIRE_ARRIVE_ONESIDED = 4 };
 
 /* A point of a rank's timeline: an op's arrival, a place in a stream that the device has reached,
  * or the return of a call that made the host wait. Each has a name, a number that the worker gives

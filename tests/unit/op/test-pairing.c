@@ -239,12 +239,64 @@ static void two_ends_that_differ_in_size_are_an_error(void **state)
 	}
 }
 
+/* --- puts ------------------------------------------------------------------------ */
+
+static void post_one(struct pairing *p, struct pair_post *post, struct pair_call *call,
+		     uint32_t rank, const struct bitmap *real, bool is_ready)
+{
+	struct pair_post *ready;
+	struct err err;
+
+	*post = (struct pair_post){.rank = rank, .is_onesided = true, .calls = call, .n_calls = 1};
+	assert_int_equal(pairing_add(p, post, real, &ready, &err), 0);
+	assert_true((ready != NULL) == is_ready);
+}
+
+/* Rank 0 of 4 is real, and 1. A wait does not say how much was put. */
+static void waits_learn_what_was_put(void **state)
+{
+	static const bool is_real[RANKS] = {true, true};
+	struct pair_call puts[3], waits[4];
+	struct pair_post put[3], wait[4];
+	struct pairing p = {NULL};
+	struct bitmap real;
+
+	(void)state;
+	world_init(&real, is_real);
+	/* of real ranks, in either order */
+	waits[0] = (struct pair_call){.peer = 0, .bytes = 8};
+	post_one(&p, &wait[0], &waits[0], 1, &real, false);
+	puts[0] = (struct pair_call){.peer = 1, .is_send = true, .bytes = 4000};
+	post_one(&p, &put[0], &puts[0], 0, &real, true);
+	assert_int_equal(waits[0].bytes, 4000);
+	assert_ptr_equal(waits[0].pair, &puts[0]);
+	/* of virtual rank 7, which puts to 0 as 0 puts to 1 */
+	waits[1] = (struct pair_call){.peer = RANKS - 1, .bytes = 8};
+	post_one(&p, &wait[1], &waits[1], 0, &real, true);
+	assert_int_equal(waits[1].bytes, 4000);
+	assert_null(pairing_like(&p, &wait[1], &waits[1], RANKS)); /* it has not begun */
+	pairing_began(&p, &put[0], &puts[0])[0] = 17;
+	assert_true(pairing_like(&p, &wait[1], &waits[1], RANKS)[0] == 17);
+	/* the second, before 0 has put that: as much as the last */
+	waits[2] = waits[1];
+	post_one(&p, &wait[2], &waits[2], 0, &real, true);
+	assert_int_equal(waits[2].bytes, 4000);
+	assert_null(pairing_like(&p, &wait[2], &waits[2], RANKS));
+	/* of another, to which it has put nothing */
+	waits[3] = (struct pair_call){.peer = 5, .bytes = 8};
+	post_one(&p, &wait[3], &waits[3], 0, &real, true);
+	assert_int_equal(waits[3].bytes, 8);
+	pairing_deinit(&p);
+	bitmap_deinit(&real);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(posts_are_ready_when_the_other_end_of_each_call_is_there),
 		cmocka_unit_test(a_group_meets_single_calls),
 		cmocka_unit_test(two_ends_that_differ_in_size_are_an_error),
+		cmocka_unit_test(waits_learn_what_was_put),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
