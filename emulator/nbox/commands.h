@@ -28,6 +28,7 @@ int cmd_reshard(int argc, char **argv);
 int cmd_pipe(int argc, char **argv);
 int cmd_optimize(int argc, char **argv);
 int cmd_mem(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_shard(int argc, char **argv);
 int cmd_rf(int argc, char **argv);

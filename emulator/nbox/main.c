@@ -49,6 +49,8 @@ static const struct {
 
 	{"one paper's question each", "replay", cmd_replay,
 	 "a run or traces, played message by message: busy links, the critical path"},
+	{NULL, "trace", cmd_trace,
+	 "traces of a job's ranks: put together, by one clock, counted, compared"},
 	{NULL, "diagnose", cmd_diagnose,
 	 "what holds a run or traces back, with evidence and what it costs"},
 	{NULL, "onesided", cmd_onesided,

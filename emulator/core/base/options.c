@@ -70,7 +70,8 @@ int option_unknown(enum command command, const char *word, struct err *err)
 bool option_is_list(enum option_id id)
 {
 	return options[id].kind == KIND_LIST || options[id].kind == KIND_MAP || id == FLAG_EXPECT ||
-	       id == FLAG_COUNTS || id == FLAG_SWEEP_LIST || id == FLAG_PIPE_WITH;
+	       id == FLAG_COUNTS || id == FLAG_SWEEP_LIST || id == FLAG_PIPE_WITH ||
+	       id == FLAG_TRACE_SKEW;
 }
 
 /* The option that begins @word; its value where that is in the same word. */

@@ -1,0 +1,95 @@
+/* See load.h. */
+#include "nbox/trace/load.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "engine/record.h"
+#include "nbox/report/load.h"
+#include "nbox/trace/from-run.h"
+#include "trace/finish.h"
+#include "trace/read.h"
+
+static ssize_t read_gz(void *gz, char *buf, size_t n)
+{
+	return gzread(gz, buf, (unsigned int)n);
+}
+
+static int close_gz(void *gz)
+{
+	return gzclose(gz) == Z_OK ? 0 : -1;
+}
+
+/* Whether packed or not. */
+static int load_file(const char *path, struct trace *t, struct err *err)
+{
+	int fd = file_open(path, err), r;
+	gzFile gz = fd >= 0 ? gzdopen(fd, "rb") : NULL;
+	FILE *f = gz ? fopencookie(gz, "r",
+				   (cookie_io_functions_t){.read = read_gz, .close = close_gz})
+		     : NULL;
+
+	if (fd < 0)
+		return fd;
+	if (!f) {
+		if (gz)
+			gzclose(gz);
+		else
+			close(fd);
+		return err_set(err, ENOMEM, "no memory to read %s", path);
+	}
+	gzbuffer(gz, 1 << 17);
+	setvbuf(f, NULL, _IOFBF, 1 << 17);
+	r = trace_read(f, path, NULL, t, err);
+	fclose(f);
+	return r;
+}
+
+/* A record, a folder, or nothing of that name: it may be a run's. */
+static bool is_run(const char *word)
+{
+	char magic[RECORD_MAGIC_BYTES] = {0};
+	struct stat st;
+	FILE *f;
+
+	if (stat(word, &st) < 0 || !S_ISREG(st.st_mode))
+		return true;
+	f = fopen(word, "re");
+	if (!f)
+		return false;
+	if (fread(magic, 1, sizeof(magic), f) < sizeof(magic))
+		magic[0] = 0;
+	fclose(f);
+	return memcmp(magic, RECORD_MAGIC, RECORD_VERSION_AT) == 0;
+}
+
+static int load_run(const char *word, struct trace *t, struct err *err)
+{
+	CLEANUP(loaded_run_deinit) struct loaded_run run = {.dir = ""};
+	int r = run_load(word, &run, err);
+
+	if (r == 0)
+		r = trace_of_run(&run.rec, word, t, err);
+	return r == -ENOMEM ? err_set(err, ENOMEM, "no memory for the ops of %s", word) : r;
+}
+
+int trace_load(const char *const *words, size_t n, struct trace *ret, struct err *err)
+{
+	CLEANUP(trace_deinit) struct trace t = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = is_run(words[i]) ? load_run(words[i], &t, err) : load_file(words[i], &t, err);
+	if (r == 0 && trace_finish(&t) < 0)
+		r = err_set(err, ENOMEM, "no memory for %u ops", t.n_ops);
+	if (r == 0) {
+		*ret = t;
+		t = (struct trace){0};
+	}
+	return r;
+}
