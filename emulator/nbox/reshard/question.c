@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/suggest.h"
 #include "base/units.h"
-#include "fabric/fabric.h"
+#include "fabric/read/open.h"
 
 #define EXACT_BUDGET_S 60
 #define BUDGET_S 1
@@ -70,14 +70,14 @@ static int take_k(const char *value, uint32_t *ret, struct err *err)
 }
 
 /* A host's NICs together, its GPUs' ports, and what a message between hosts takes to start. */
-static int take_preset(const char *name, struct mesh_net *net, struct err *err)
+static int take_fabric(const struct option_word *w, struct mesh_net *net, struct err *err)
 {
 	struct fabric *f;
 	const struct fabric_class *c;
-	int r = fabric_preset(name, 2, 0, &f, err);
+	int r = fabric_open(w->value, 0, 0, &f, err);
 
 	if (r < 0)
-		return err_prefix(err, r, "--preset");
+		return err_prefix(err, r, "%s", w->name);
 	c = fabric_class_of(f, 0);
 	net->nic = c->n_nics * c->nic_bytes_per_ns * fabric_nic_efficiency(c);
 	net->inside = c->gpu_bytes_per_ns * fabric_gpu_efficiency(c);
@@ -115,7 +115,8 @@ int question_take(struct question *q, const struct option_word *w, struct err *e
 	case FLAG_RESHARD_K:
 		return take_k(w->value, &q->net.k, err);
 	case FLAG_RESHARD_PRESET:
-		return take_preset(w->value, &q->net, err);
+	case FLAG_RESHARD_FABRIC:
+		return take_fabric(w, &q->net, err);
 	case FLAG_RESHARD_NIC:
 		r = units_bandwidth(w->value, &q->net.nic, err);
 		break;

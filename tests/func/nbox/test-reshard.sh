@@ -17,6 +17,8 @@ exits 0 "Table 2" "$NBOX" reshard --suite table2
 is "$out" "$(readme '$ nbox reshard --suite table2')" "is what the README shows"
 exits 0 "a preset" "$NBOX" reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --preset dgx-h100 --k best
 says "a host sends and receives 392 GB/s, a message starts in" "has all NICs of a node"
+"$NBOX" topo --preset dgx-h100 --yaml >h100.yaml
+is "$("$NBOX" reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --fabric h100.yaml --k best)" "$out" "and so has its file"
 
 exits 0 "verify over tcp" "$NBOX" reshard verify --tensor 30x7 --dtype u8 --src S0R@2x2 --dst RS01@3x1 --link tcp
 says "210 elements at the destination, 0 wrong; 7 processes over tcp" "compares all elements"
