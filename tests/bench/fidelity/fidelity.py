@@ -322,4 +322,4 @@ def bench(opt, rows=ROWS):
 
 def retimed(opt):
     """The rows from records alone, each beside the real job."""
-    return bench(opt, [replace(r, real_hosts=()) for r in ROWS if r.recorded])
+    return bench(opt, [replace(r, real_hosts=()) for r in ROWS if r.recorded and not r.pipe])
