@@ -283,7 +283,7 @@ static int open_finder(const struct rows_graph *g, struct finder *f, struct err 
 static bool is_alike(const struct finder *f, const struct step *s, const struct found *ret,
 		     uint32_t first)
 {
-	uint32_t n = places_of(f, s, ret->comm);
+	uint32_t n = places_of(f, s, ret->comms->comm);
 
 	for (uint32_t i = 0; i < ret->n; i++)
 		if (first + i >= n || f->places[first + i].op->bytes != ret->bytes[i])
@@ -298,8 +298,13 @@ static int take_pattern(const struct finder *f, struct found *ret, uint32_t *fir
 	uint32_t n;
 
 	ret->rank = f->ops[0]->world_rank;
-	ret->comm = find_comm(f, s);
-	n = places_of(f, s, ret->comm);
+	ret->comms = calloc(f->g->rec->n_comms + 1, sizeof(*ret->comms));
+	if (!ret->comms)
+		return err_set(err, ENOMEM, "out of memory");
+	ret->n_comms = 1;
+	ret->comms->comm = find_comm(f, s);
+	ret->comms->seqs = calloc(f->steps.n, sizeof(*ret->comms->seqs));
+	n = places_of(f, s, ret->comms->comm);
 	*first = 0;
 	ret->n = longest(f->places, n, first);
 	if (ret->n == 0)
@@ -310,12 +315,55 @@ static int take_pattern(const struct finder *f, struct found *ret, uint32_t *fir
 	ret->ready = calloc(ret->n, sizeof(*ret->ready));
 	ret->took = calloc(ret->n, sizeof(*ret->took));
 	ret->after = calloc(ret->n, sizeof(*ret->after));
-	ret->seqs = calloc(f->steps.n, sizeof(*ret->seqs));
-	if (!ret->bytes || !ret->ready || !ret->took || !ret->after || !ret->seqs)
+	if (!ret->bytes || !ret->ready || !ret->took || !ret->after || !ret->comms->seqs)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < ret->n; i++) {
 		ret->bytes[i] = f->places[*first + i].op->bytes;
 		ret->has_no_edges = ret->has_no_edges || f->places[*first + i].has_no_edges;
+	}
+	return 0;
+}
+
+/* Is it a step's all-reduces, @p the first of them? */
+static bool is_step(const struct found *b, const struct place *p)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		if (p[i].op->bytes != b->bytes[i] || p[i].op->seq != p->op->seq + i ||
+		    (i + 1 < b->n && p[i].wait_order <= p[b->n - 1].ready_order))
+			return false;
+	return true;
+}
+
+/* The like of @b in the other communicators. Return: 0; -ENOMEM. */
+static int find_others(const struct finder *f, struct found *b)
+{
+	const struct record *rec = f->g->rec;
+
+	for (uint64_t i = 0; i < rec->n_comms; i++) {
+		struct found_comm *c = &b->comms[b->n_comms];
+		uint32_t n = 0, rank = UINT32_MAX;
+
+		if (rec->comms[i].number == b->comms->comm)
+			continue;
+		for (uint64_t k = 0; k < rec->n_ops; k++)
+			if (rec->ops[k].comm == rec->comms[i].number &&
+			    rec->ops[k].world_rank < rank)
+				rank = rec->ops[k].world_rank;
+		for (uint64_t k = 0; k < rec->n_ops; k++)
+			if (rec->ops[k].comm == rec->comms[i].number &&
+			    rec->ops[k].world_rank == rank && rec->ops[k].kind == COLL_ALLREDUCE)
+				f->places[n++] = place_of(f, &rec->ops[k]);
+		qsort(f->places, n, sizeof(*f->places), by_seq);
+		*c = (struct found_comm){.comm = rec->comms[i].number,
+					 .seqs = calloc((size_t)n + 1, sizeof(*c->seqs))};
+		if (!c->seqs)
+			return -ENOMEM;
+		b->n_comms++;
+		for (uint32_t k = 0; k + b->n <= n; k++)
+			if (is_step(b, &f->places[k])) {
+				c->seqs[c->n_steps++] = f->places[k].op->seq;
+				k += b->n - 1;
+			}
 	}
 	return 0;
 }
@@ -348,7 +396,7 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 			began = NAN;
 			continue;
 		}
-		b.seqs[b.n_steps++] = p->op->seq;
+		b.comms->seqs[b.comms->n_steps++] = p->op->seq;
 		at = goes_on(&f, p, b.n, &end);
 		if (i > f.steps.n_warm_up && !isnan(began) &&
 		    f.steps.list[i].first == f.steps.list[i - 1].end) {
@@ -378,6 +426,9 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 	}
 	b.end = fmax(median(times + (size_t)b.n * n_max, b.n_timed), b.ready[b.n - 1]);
 	b.step_ns = median(times + (size_t)(b.n + 1) * n_max, b.n_timed);
+	r = find_others(&f, &b);
+	if (r < 0)
+		return err_set(err, ENOMEM, "out of memory");
 	*ret = b;
 	b = (struct found){.n = 0};
 	return 0;
@@ -385,23 +436,24 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 
 double found_step_ns(const struct found *f, const struct rows_graph *g)
 {
-	CLEANUP(freep) double *times = calloc(f->n_steps + 1, sizeof(*times));
+	const struct found_comm *c = f->comms;
+	CLEANUP(freep) double *times = calloc((size_t)c->n_steps + 1, sizeof(*times));
 	struct finder of = {.g = g};
 	double began = NAN;
 	uint32_t n = 0, step = 0;
 
 	if (!times)
 		return 0;
-	for (uint32_t i = 0; i < g->n && step < f->n_steps; i++) {
+	for (uint32_t i = 0; i < g->n && step < c->n_steps; i++) {
 		const struct record_op *op = &g->rec->ops[g->rows[i].index];
 		struct place p = {.op = op, .row = i};
 		double at;
 
-		if (!g->rows[i].is_op || op->world_rank != f->rank || op->comm != f->comm ||
-		    op->seq != f->seqs[step] + f->n - 1)
+		if (!g->rows[i].is_op || op->world_rank != f->rank || op->comm != c->comm ||
+		    op->seq != c->seqs[step] + f->n - 1)
 			continue;
 		at = goes_on(&of, &p, 1, NULL);
-		if (step >= f->n_steps - f->n_timed && !isnan(began))
+		if (step >= c->n_steps - f->n_timed && !isnan(began))
 			times[n++] = at - began;
 		began = at;
 		step++;
@@ -415,6 +467,8 @@ void found_deinit(struct found *f)
 	free(f->ready);
 	free(f->took);
 	free(f->after);
-	free(f->seqs);
+	for (uint32_t i = 0; i < f->n_comms; i++)
+		free(f->comms[i].seqs);
+	free(f->comms);
 	*f = (struct found){.n = 0};
 }

@@ -6,9 +6,18 @@
 
 #include "replay/rows.h"
 
+/* The same all-reduces in one communicator: of the rank whose times these are, or of others that
+ * have the like in theirs, such as the ranks of a tensor-parallel group. */
+struct found_comm {
+	uint32_t comm;  /* a number */
+	uint64_t *seqs; /* owned; the first all-reduce of each step, by its number there */
+	uint32_t n_steps;
+};
+
 struct found {
-	uint32_t rank; /* the lowest real one: whose times these are */
-	uint32_t comm; /* a number */
+	uint32_t rank;            /* the lowest real one: whose times these are */
+	struct found_comm *comms; /* owned; @rank's first */
+	uint32_t n_comms;
 	uint32_t elem_bytes;
 	uint32_t n; /* all-reduces of a step */
 	/* All times in ns, virtual, medians; of steps that follow each other. */
@@ -19,8 +28,7 @@ struct found {
 			*/
 	double end;    /* when computation waited for them */
 	double step_ns;
-	uint64_t *seqs; /* owned; the first all-reduce of each step, by its number in @comm */
-	uint32_t n_steps, n_timed;
+	uint32_t n_timed;  /* steps */
 	bool has_no_edges; /* nobody saw when they were ready: when they began stands for it */
 };
 

@@ -30,19 +30,23 @@ static void fuser_deinit(struct fuser *u)
 /* Which all-reduce of its step it is; UINT32_MAX: none of those. */
 static uint32_t place_of(const struct found *f, const struct record_op *op)
 {
-	uint32_t low = 0, high = f->n_steps;
+	const struct found_comm *c = f->comms;
+	uint32_t low = 0, high;
 
-	if (op->comm != f->comm || op->kind != COLL_ALLREDUCE)
+	while (c < f->comms + f->n_comms && c->comm != op->comm)
+		c++;
+	if (c == f->comms + f->n_comms || op->kind != COLL_ALLREDUCE)
 		return UINT32_MAX;
+	high = c->n_steps;
 	while (low < high) { /* the first step that begins behind it */
 		uint32_t at = (low + high) / 2;
 
-		if (f->seqs[at] <= op->seq)
+		if (c->seqs[at] <= op->seq)
 			low = at + 1;
 		else
 			high = at;
 	}
-	return low && op->seq - f->seqs[low - 1] < f->n ? (uint32_t)(op->seq - f->seqs[low - 1])
+	return low && op->seq - c->seqs[low - 1] < f->n ? (uint32_t)(op->seq - c->seqs[low - 1])
 							: UINT32_MAX;
 }
 

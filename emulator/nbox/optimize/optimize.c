@@ -82,7 +82,7 @@ static int retime_plan(const struct look *l, const struct buckets_plan *p, doubl
 
 static const struct record_comm *find_comm(const struct look *l)
 {
-	return record_find_comm(&l->before.rec, l->o->found.comm);
+	return record_find_comm(&l->before.rec, l->o->found.comms->comm);
 }
 
 static int open_cost(struct look *l, struct err *err)

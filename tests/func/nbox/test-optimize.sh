@@ -43,6 +43,14 @@ assert json.load(open("plan.json"))["mapping"] == ask("optimize", "small")["mapp
 live = row(ask("optimize", "planned"), "as recorded")["retimed_ms"]
 assert live < 0.7 * row(ask("optimize", "small"), "as recorded")["retimed_ms"], live
 P
+printf '%s\n' "parallel tp=2" "bucket 1B" "layer x6 forward=1ms backward=2ms params=256KiB tp=1KiB" >tp.job
+exits 0 "a run of two ranks that share each layer" timeout 100 "$NBOX" run --quiet --out tp --nodes 8 --gpus-per-node 2 --data none \
+	--model "ring:bw=3Gbps,alpha=1430us" -- "$BUILD/tests/apps/stepper" tp.job --iterations 5 --warmup 1
+holds "buckets of both ranks are fused, each in its own communicator; what they share stays" <<'P'
+d = ask("optimize", "tp")
+assert len(d["gradients"]) == 6 and len(d["mapping"]) < 6, d["mapping"]
+near(row(d, "best")["step_ms"], row(d, "best")["retimed_ms"], 0.05)
+P
 holds "on another cluster the same run has another plan" <<'P'
 d = ask("optimize", "small", "--nodes", "64")
 assert len(d["mapping"]) == 1 and row(d, "best")["retimed_ms"] < 0.3 * row(d, "as recorded")["retimed_ms"], d["plans"]
