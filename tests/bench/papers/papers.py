@@ -2,6 +2,8 @@
 that nobody tuned, live."""
 import glob, os, subprocess, sys, types
 
+import resharding
+
 FIELDS = ("paper", "item", "expected", "got", "diff_pct", "ok")
 
 
@@ -36,6 +38,7 @@ def bench(opt, build):
     for path in sorted(glob.glob(os.path.join(build, "tests", "papers", "papers-*"))):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             rows += program(path)
+    rows += resharding.rows(build)
     if opt.full:
         rows += pipelines_in_lab(opt)
     rows.sort(key=lambda r: r["paper"])
