@@ -1,6 +1,6 @@
 """Rows of ./scripts/bench papers: each figure of the papers beside ours, by tests/papers; then what it costs, and what is held to a cluster
 that nobody tuned, live."""
-import glob, os, subprocess, sys, types
+import glob, json, os, subprocess, sys, tempfile, types
 
 import resharding
 
@@ -32,6 +32,24 @@ def pipelines_in_lab(opt):
                "got": r["predicted_ms"], "diff_pct": r["diff_pct"], "ok": abs(r["diff_pct"]) <= r["tolerance_pct"]}
 
 
+def nic_twice(build):
+    """A stepper's record on 16 hosts, replayed with twice the NIC, beside a live run there."""
+    nbox, jobs = os.path.join(build, "nbox"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "apps", "stepper", "jobs")
+    with tempfile.TemporaryDirectory() as folder:
+        def live(job, rate):
+            out = os.path.join(folder, job + rate)
+            subprocess.run([nbox, "run", "--quiet", "--nodes", "16", "--gpus-per-node", "1", "--model", "ring", "--inter-bandwidth", rate, "--out", out, "--",
+                            os.path.join(build, "tests", "apps", "stepper"), os.path.join(jobs, job + ".job"), "--iterations", "8", "--warmup", "1"],
+                           stdout=subprocess.DEVNULL, check=True)
+            with open(os.path.join(out, "summary.json"), encoding="utf-8") as f:
+                return out, json.load(f)["steps"]["ms"]["p50"]
+        for job in "ddp", "fsdp", "uneven":
+            record, truth = live(job, "400Mbps")[0], live(job, "800Mbps")[1]
+            said = json.loads(subprocess.run([nbox, "replay", record, "--nic", "800Mbps", "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)["iteration_ms"]
+            off = 100 * (said / truth - 1)
+            yield {"paper": "003 dPRO", "item": f"BD10 vs emulator, live, ms: {job}, 400 to 800 Mbit/s", "expected": truth, "got": said, "diff_pct": off, "ok": abs(off) <= 5}
+
+
 def bench(opt, build):
     print(f"{'paper':<12} {'item':<78} {'expected':>12} {'got':>12} {'diff':>11}  ok")
     rows = []
@@ -41,6 +59,7 @@ def bench(opt, build):
     rows += resharding.rows(build)
     if opt.full:
         rows += pipelines_in_lab(opt)
+        rows += nic_twice(build)
     rows.sort(key=lambda r: r["paper"])
     for r in rows:
         show(r)
