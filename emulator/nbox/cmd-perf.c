@@ -9,6 +9,7 @@
 #include "nbox/commands.h"
 #include "nbox/perf/collective.h"
 #include "nbox/perf/live.h"
+#include "nbox/perf/matrix.h"
 #include "nbox/perf/modelled.h"
 
 static int which_collective(const char *word)
@@ -26,7 +27,7 @@ static int which_collective(const char *word)
 int cmd_perf(int argc, char **argv)
 {
 	CLEANUP(freep) char **words = calloc((size_t)argc + 1, sizeof(*words));
-	bool is_live = false;
+	bool is_live = false, has_matrix = false;
 	int n = 0;
 
 	if (!words)
@@ -34,6 +35,7 @@ int cmd_perf(int argc, char **argv)
 	for (int i = 0; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return perf_usage(stdout), 0;
+		has_matrix |= strncmp(argv[i], "--matrix", 8) == 0;
 		if (strcmp(argv[i], "--live") == 0)
 			is_live = true;
 		else
@@ -41,5 +43,7 @@ int cmd_perf(int argc, char **argv)
 	}
 	if (n < 2 || words[1][0] == '-')
 		return which_collective(n > 1 ? words[1] : NULL);
+	if (has_matrix && !is_live)
+		return perf_matrix(n, words);
 	return is_live ? perf_live(n, words, argc, argv) : perf_modelled(n, words);
 }

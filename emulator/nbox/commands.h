@@ -32,3 +32,6 @@ int cmd_trace(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_shard(int argc, char **argv);
 int cmd_rf(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
+int cmd_blame(int argc, char **argv);
+int cmd_overheads(int argc, char **argv);

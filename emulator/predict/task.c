@@ -12,14 +12,24 @@
  * that was idle, waited for it. */
 #define SOON_NS 50e3
 
+/* Several sends and receives at once, as PyTorch's all-to-all is made of: the k-th of a
+ * communicator at each rank, if they are under way at the same time. */
+struct group {
+	uint32_t comm, number, join;
+	double start, end; /* in which all are under way */
+};
+
 struct maker {
 	const struct trace *t;
 	const struct task_settings *s;
 	struct err *err;
 	struct task *task;
 	uint32_t *joins; /* owned: by the trace's joins, ours; TRACE_NONE: not in this iteration */
-	uint32_t *members; /* owned: by our joins */
-	uint32_t *op_of;   /* owned: by the trace's ops, ours, of collectives */
+	uint32_t *members;    /* owned: by our joins */
+	uint32_t *op_of;      /* owned: by the trace's ops, ours, of collectives */
+	struct group *groups; /* owned: sends and receives at once, those of all ranks */
+	uint32_t n_groups, groups_capacity, last_group;
+	uint32_t *counts; /* owned: groups of the rank so far, by communicator */
 	uint32_t ops_capacity, kernels_capacity, joins_capacity;
 };
 
@@ -55,11 +65,57 @@ static int grow(void *list, uint32_t n, uint32_t *capacity, size_t bytes)
 	return 0;
 }
 
+static bool is_group(const struct trace_op *op)
+{
+	return op->kind == TRACE_COLLECTIVE && op->join == TRACE_NONE && op->comm != TRACE_NONE;
+}
+
+/* The group that @op, the rank's @number-th of its communicator, is a part of. */
+static int find_group(struct maker *m, const struct trace_op *op, uint32_t number, uint32_t *ret)
+{
+	struct group *g;
+	uint32_t i = m->last_group, tried = 0;
+	int r;
+
+	/* ranks have them in one order: it is the one behind the last */
+	while (tried < m->n_groups &&
+	       (m->groups[i].comm != op->comm || m->groups[i].number != number)) {
+		i = (i + 1) % m->n_groups;
+		tried++;
+	}
+	if (tried == m->n_groups) {
+		i = m->n_groups;
+		r = grow(&m->groups, m->n_groups, &m->groups_capacity, sizeof(*m->groups));
+		if (r < 0)
+			return r;
+		m->groups[m->n_groups++] =
+			(struct group){op->comm, number, TRACE_NONE, op->start_ns, op->end_ns};
+	}
+	g = &m->groups[i];
+	g->start = fmax(g->start, op->start_ns);
+	g->end = fmin(g->end, op->end_ns);
+	*ret = m->last_group = i;
+	return 0;
+}
+
 /* The number of the collective that @op is a part of. */
 static int join_of(struct maker *m, const struct trace_op *op, uint32_t *ret)
 {
-	uint32_t *known = op->join == TRACE_NONE ? NULL : &m->joins[op->join];
+	uint32_t *known = op->join == TRACE_NONE ? NULL : &m->joins[op->join], group;
 
+	if (is_group(op)) {
+		int r = find_group(m, op, m->counts[op->comm]++, &group);
+
+		if (r < 0)
+			return r;
+		if (m->groups[group].end < m->groups[group].start)
+			return err_set(
+				m->err, EINVAL,
+				"'%.60s' of rank %u sends and receives, but not with all others at "
+				"once: nbox replay and nbox retime know messages",
+				trace_name(m->t, op->name), m->t->ranks[op->rank].rank);
+		known = &m->groups[group].join;
+	}
 	if (!known || *known == TRACE_NONE) {
 		int r = grow(&m->members, m->task->t.n_joins, &m->joins_capacity,
 			     sizeof(*m->members));
@@ -220,33 +276,133 @@ static void find_waits(struct maker *m, uint32_t first_op)
 	}
 }
 
-/* Without a host: what starts first; of a collective and a computation that start together the
- * collective, which does not wait for that. */
-static int by_start(const void *a, const void *b, void *trace)
-{
-	const struct call *x = a, *y = b;
-	const struct trace *t = trace;
-	const struct trace_op *p = &t->ops[x->op], *q = &t->ops[y->op];
+/* A part of what a rank's GPU did, where the trace does not know its host. */
+struct piece {
+	double start, end;
+	uint32_t op, stream;
+	bool is_exchange;
+};
 
-	if (p->start_ns != q->start_ns)
-		return p->start_ns < q->start_ns ? -1 : 1;
-	if (is_exchange(p) != is_exchange(q))
-		return is_exchange(p) ? -1 : 1;
+static int by_stream(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* A stream computes one thing at a time: where two of it overlap, both were seen to end, and it is
+ * the same computation. */
+static void clip(struct piece *list, uint32_t n)
+{
+	double end = -INFINITY;
+
+	qsort(list, n, sizeof(*list), by_stream);
+	for (uint32_t i = 0; i < n; i++) {
+		struct piece *p = &list[i];
+
+		if (i && p->stream != list[i - 1].stream)
+			end = -INFINITY;
+		if (p->is_exchange)
+			continue;
+		p->end = fmax(p->end, end);
+		p->start = fmax(p->start, end);
+		end = p->end;
+	}
+}
+
+/* What starts first; of a collective and a computation that start together the collective, which
+ * does not wait for that. */
+static int by_start(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->is_exchange != y->is_exchange)
+		return x->is_exchange ? -1 : 1;
 	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* Cuts computation where a collective starts beside it: what comes before is all that this one
+ * waits for. @list: in order, with room for @capacity. Return: how many there are. */
+static uint32_t cut(struct piece *list, uint32_t n, uint32_t capacity)
+{
+	uint32_t made = n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct piece *p = &list[i];
+
+		for (uint32_t k = i + 1; !p->is_exchange && k < n && list[k].start < p->end; k++) {
+			if (!list[k].is_exchange || list[k].start <= p->start || made == capacity)
+				continue;
+			list[made++] =
+				(struct piece){p->start, list[k].start, p->op, p->stream, false};
+			p->start = list[k].start;
+		}
+	}
+	qsort(list, made, sizeof(*list), by_start);
+	return made;
+}
+
+static int add_pieces(struct maker *m, const struct calls *c)
+{
+	uint32_t capacity = 4 * c->n + 64, n = c->n;
+	CLEANUP(freep) struct piece *list = malloc(capacity * sizeof(*list));
+	int r = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct trace_op *op = &m->t->ops[c->list[i].op];
+
+		list[i] = (struct piece){op->start_ns, op->end_ns, c->list[i].op, op->stream,
+					 is_exchange(op)};
+	}
+	clip(list, n);
+	qsort(list, n, sizeof(*list), by_start);
+	n = cut(list, n, capacity);
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		struct calls one = {.kernels = &list[i].op};
+
+		r = add_op(m, &one, 0, 1, false, &(const struct predict_host){.gap = 0});
+		if (r == 0)
+			m->task->kernels[m->task->t.n_kernels - 1].ns = list[i].end - list[i].start;
+	}
+	return r;
+}
+
+/* When the last collective of an iteration is over at a rank; -INFINITY: it has none. */
+static double end_of(const struct trace *t, uint32_t rank, uint32_t step)
+{
+	const struct trace_rank *r = &t->ranks[rank];
+	double end = -INFINITY;
+
+	for (uint32_t i = r->first; i < r->first + r->n; i++)
+		if (t->ops[i].step == step && is_exchange(&t->ops[i]))
+			end = fmax(end, t->ops[i].end_ns);
+	return end;
 }
 
 static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 {
 	struct task *task = m->task;
 	uint32_t first = task->t.n_ops;
-	double begin = INFINITY, end = -INFINITY;
+	double begin = INFINITY, end = -INFINITY, before = -INFINITY;
 	struct calls c;
 	int r = host_calls_find(m->t, rank, step, &c);
 
 	if (r < 0)
 		return r;
+	memset(m->counts, 0, m->t->n_comms * sizeof(*m->counts));
 	if (c.n && !c.list[0].is_of_host)
-		qsort_r(c.list, c.n, sizeof(*c.list), by_start, (void *)(uintptr_t)m->t);
+		r = add_pieces(m, &c);
+	/* It begins where the one before it ends. */
+	if (c.n && !c.list[0].is_of_host && step != TRACE_NONE && step)
+		before = end_of(m->t, rank, step - 1);
 	for (uint32_t i = 0; i < c.n && r == 0; i++) {
 		const struct call *call = &c.list[i];
 
@@ -254,14 +410,15 @@ static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 		end = fmax(end, m->t->ops[call->op].end_ns);
 		for (uint32_t k = call->first; k < call->first + call->n; k++)
 			end = fmax(end, m->t->ops[c.kernels[k]].end_ns);
-		r = add_call(m, &c, call);
+		if (c.list[0].is_of_host)
+			r = add_call(m, &c, call);
 	}
 	host_calls_deinit(&c);
 	if (r < 0)
 		return r;
 	find_waits(m, first);
 	task->ranks[rank] = (struct predict_rank){first, task->t.n_ops - first};
-	task->traced_ns = fmax(task->traced_ns, end - begin);
+	task->traced_ns = fmax(task->traced_ns, end - fmax(begin, before));
 	return 0;
 }
 
@@ -376,7 +533,8 @@ static int make(struct maker *m, uint32_t step)
 	task->ranks = calloc(t->n_ranks + 1, sizeof(*task->ranks));
 	m->joins = malloc((t->n_joins + 1) * sizeof(*m->joins));
 	m->op_of = malloc((t->n_ops + 1) * sizeof(*m->op_of));
-	if (!task->ranks || !m->joins || !m->op_of)
+	m->counts = calloc(t->n_comms + 1, sizeof(*m->counts));
+	if (!task->ranks || !m->joins || !m->op_of || !m->counts)
 		return -ENOMEM;
 	memset(m->joins, 0xff, t->n_joins * sizeof(*m->joins));
 	memset(m->op_of, 0xff, t->n_ops * sizeof(*m->op_of));
@@ -416,6 +574,8 @@ int task_make(const struct trace *t, uint32_t step, const struct task_settings *
 	free(m.joins);
 	free(m.members);
 	free(m.op_of);
+	free(m.groups);
+	free(m.counts);
 	if (r < 0) {
 		task_deinit(&task);
 		return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;

@@ -27,7 +27,8 @@ const struct option options[OPTIONS] = {
 	 choices,                                                                                 \
 	 COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO |            \
 		 COMMAND_VALIDATE | COMMAND_RETIME | COMMAND_SWEEP | COMMAND_PLAN | COMMAND_WHY | \
-		 COMMAND_REPLAY | COMMAND_DIAGNOSE | COMMAND_OPTIMIZE | COMMAND_SHARD},
+		 COMMAND_REPLAY | COMMAND_DIAGNOSE | COMMAND_OPTIMIZE | COMMAND_SHARD |           \
+		 COMMAND_PREDICT | COMMAND_BLAME},
 #include "base/options.def"
 #define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
 	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},

@@ -450,3 +450,49 @@ int ask_op_of(struct ask *a, uint32_t comm, const struct membership *m, enum col
 	s.ranks_per_node = members_per_node(m, &a->config->topology);
 	return op_of(a, comm, m, &s, ret, err);
 }
+
+int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct err *err)
+{
+	const struct config *c = a->config;
+	const struct membership world = {.n_ranks = c->world, .stride = 1};
+	uint32_t n = c->world;
+	CLEANUP(freep) struct sched_p2p *calls = calloc(2 * (size_t)n * n, sizeof(*calls));
+	CLEANUP(freep) const struct sched_p2p **calls_of = calloc(n, sizeof(*calls_of));
+	CLEANUP(freep) uint32_t *ranks = calloc(n, sizeof(*ranks));
+	CLEANUP(freep) uint32_t *n_calls = calloc(n, sizeof(*n_calls));
+	struct timing t = {0};
+	int r;
+
+	if (!calls || !calls_of || !ranks || !n_calls)
+		return err_set(err, ENOMEM, "out of memory");
+	if (c->n_link_changes)
+		return err_set(err, EINVAL,
+			       "what-ifs on links count for ops that nbox knows by name, not for a "
+			       "matrix");
+	for (uint32_t i = 0; i < n; i++) {
+		struct sched_p2p *k = &calls[2 * (size_t)i * n];
+
+		ranks[i] = i;
+		calls_of[i] = k;
+		for (uint32_t step = 1; step < n; step++) {
+			uint32_t peer = (i + step) % n;
+
+			k[n_calls[i]++] = (struct sched_p2p){.peer = peer,
+							     .is_send = true,
+							     .bytes = bytes[(size_t)i * n + peer]};
+			k[n_calls[i]++] = (struct sched_p2p){.peer = peer,
+							     .bytes = bytes[(size_t)peer * n + i]};
+		}
+	}
+	r = solve_p2p(ranks, n, calls_of, n_calls, c->chunk_bytes, &c->topology, &world, a->delay,
+		      NULL, 0, &t, err);
+	if (r < 0)
+		return r;
+	*ret = (struct answer){.ns = t.end_ns,
+			       .model_ns = t.model_ns,
+			       .bound_ns = t.bound_ns,
+			       .how = t.how,
+			       .is_near = t.is_near};
+	timing_deinit(&t);
+	return 0;
+}

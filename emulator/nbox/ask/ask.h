@@ -59,6 +59,9 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 int ask_op_of(struct ask *a, uint32_t comm, const struct membership *m, enum coll_kind kind,
 	      uint64_t bytes, uint32_t elem_bytes, uint32_t root, struct answer *ret,
 	      struct err *err);
+/* The same of an all-to-all that is not even, as sends and receives of all ranks at once. @bytes:
+ * [source * world + destination]; what a rank keeps does not count. */
+int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct err *err);
 /* Of that op, the message of the first domain that takes longest. Return: as ask_op(). */
 int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
 		struct asked_message *ret, struct err *err);
