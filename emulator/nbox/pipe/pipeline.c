@@ -114,7 +114,8 @@ int pipeline_play(const struct pipeline *p, const struct pipeline_wanted *wanted
 			struct pipe_job job =
 				job_of(p, (enum pipe_schedule)s, (enum pipe_overlap)o, false);
 
-			if (s == PIPE_EAGER && o == PIPE_BOTH && wanted->schedules != 1u << s)
+			if (s == PIPE_EAGER && o == PIPE_BOTH &&
+			    (wanted->schedules != 1u << s || wanted->overlaps != 1u << o))
 				is_wanted = false; /* it cannot be; pipe_check() says why */
 			if (is_wanted && r == 0)
 				r = add_row(&a, &job, false, err);

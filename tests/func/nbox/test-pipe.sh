@@ -14,6 +14,9 @@ is "$(json a.json '[(r["schedule"], r["overlap"], r["is_delayed"], round(r["iter
 is "$(json a.json '[r["activations"] for r in d["rows"] if r["schedule"] == "eager"][0]')" "[7, 5, 3, 1]" "micro-batches under way"
 check "the picture is XML" python3 -IS -c 'import xml.dom.minidom, sys; xml.dom.minidom.parse(sys.argv[1])' a.svg
 
+exits 0 "eager, overlapped or not" "$NBOX" pipe --stages 4 --micro 16 --fwd 1ms --bwd 2ms --comm 1ms --schedule eager --overlap all --json a.json
+is "$(json a.json '[r["overlap"] for r in d["rows"]]')" "['sender', 'on']" "has the rows that can be"
+
 exits 0 "unequal stages" "$NBOX" pipe --stages 3 --micro 4 --fwd 1ms,2ms,1ms --bwd 2ms,4ms,2ms --comm 1ms,2ms --update 3ms --schedule 1f1b --json b.json
 is "$(json b.json '[(s["forward_ns"], s["to_next_ns"], s["to_previous_ns"]) for s in d["stages"]], len(d["rows"])')" \
 	"([(1000000.0, 1000000.0, 0.0), (2000000.0, 2000000.0, 1000000.0), (1000000.0, 0.0, 2000000.0)], 1)" "each has its own times"
