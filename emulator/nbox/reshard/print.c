@@ -173,6 +173,13 @@ static json_t *json_turn(const struct answer *a, const struct turn *t)
 			 "start_ns", t->start_ns, "end_ns", t->end_ns);
 }
 
+static json_t *json_k(uint32_t k)
+{
+	if (k == MESH_K_BEST || k == MESH_K_ENDLESS)
+		return json_string(k == MESH_K_BEST ? "best" : "endless");
+	return json_integer(k);
+}
+
 static json_t *json_hosts(const double *busy, uint32_t n, double end)
 {
 	json_t *hosts = json_array();
@@ -207,20 +214,20 @@ int answer_json(const struct answer *a, FILE *to)
 	for (uint32_t i = 0; tasks && i < a->plan.n; i++)
 		json_array_append_new(tasks, json_turn(a, &a->plan.turns[i]));
 	o = json_pack(
-		"{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:b, "
+		"{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:o, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:b, "
 		"s:f, s:I, s:o, s:o, s:o, s:o}",
 		"tensor", a->of.tensor, "dtype", a->of.dtype, "src", a->of.src, "dst", a->of.dst,
 		"bytes", (json_int_t)mesh_bytes(&r->tensor), "src_pad_bytes",
 		(json_int_t)mesh_pad_bytes(&r->src, &r->tensor), "dst_pad_bytes",
 		(json_int_t)mesh_pad_bytes(&r->dst, &r->tensor), "strategy",
-		mesh_strategy_names[a->of.strategy], "algo", turns_algo_names[a->of.algo],
-		"found_by", turns_algo_names[a->plan.by], "seed", (json_int_t)a->of.seed,
-		"nic_bytes_per_s", net->nic * 1e9, "alpha_ns", net->alpha_ns, "end_ns",
-		a->plan.end_ns, "bound_ns", a->plan.bound_ns, "optimal", a->plan.is_optimal,
-		"gap_pct", gap_pct(&a->plan), "crossing_bytes", (json_int_t)crossing_bytes(a),
-		"tasks", tasks, "src_hosts", json_hosts(busy.src, r->src.hosts, a->plan.end_ns),
-		"dst_hosts", json_hosts(busy.dst, r->dst.hosts, a->plan.end_ns), "dst_done_ns",
-		json_done(a));
+		mesh_strategy_names[a->of.strategy], "k", json_k(net->k), "algo",
+		turns_algo_names[a->of.algo], "found_by", turns_algo_names[a->plan.by], "seed",
+		(json_int_t)a->of.seed, "nic_bytes_per_s", net->nic * 1e9, "alpha_ns",
+		net->alpha_ns, "end_ns", a->plan.end_ns, "bound_ns", a->plan.bound_ns, "optimal",
+		a->plan.is_optimal, "gap_pct", gap_pct(&a->plan), "crossing_bytes",
+		(json_int_t)crossing_bytes(a), "tasks", tasks, "src_hosts",
+		json_hosts(busy.src, r->src.hosts, a->plan.end_ns), "dst_hosts",
+		json_hosts(busy.dst, r->dst.hosts, a->plan.end_ns), "dst_done_ns", json_done(a));
 	if (!o)
 		return -ENOMEM;
 	json_dumpf(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(15));

@@ -172,6 +172,35 @@ static void test_the_check_finds_what_is_wrong(void **state)
 	turns_deinit(&plan);
 }
 
+static void test_no_task_is_cut_in_the_bound(void **state)
+{
+	struct turns_task tasks[5];
+	struct turns plan;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++)
+		tasks[i] = (struct turns_task){3, UINT64_C(1) << i, 1};
+	assert_true(end_of(tasks, 5, TURNS_LB, &plan) == 3);
+	assert_true(plan.bound_ns == 3 && plan.is_optimal);
+	turns_deinit(&plan);
+}
+
+static void test_more_tasks_than_a_search_takes_are_planned(void **state)
+{
+	static struct turns_task tasks[5000];
+	struct turns plan;
+	struct rng g;
+
+	(void)state;
+	rng_seed(&g, 6, 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(tasks); i++)
+		tasks[i] = (struct turns_task){UINT64_C(1) << below(&g, 64),
+					       UINT64_C(1) << below(&g, 64), 1};
+	end_of(tasks, ARRAY_SIZE(tasks), TURNS_EXACT, &plan);
+	assert_int_equal(plan.by, TURNS_GREEDY);
+	turns_deinit(&plan);
+}
+
 static void test_impossible_tasks_are_refused(void **state)
 {
 	const struct turns_task wrong[] = {{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, INFINITY}};
@@ -194,6 +223,8 @@ int main(void)
 		cmocka_unit_test(test_longest_first_is_not_the_best_balance),
 		cmocka_unit_test(test_a_seed_makes_one_plan),
 		cmocka_unit_test(test_the_check_finds_what_is_wrong),
+		cmocka_unit_test(test_no_task_is_cut_in_the_bound),
+		cmocka_unit_test(test_more_tasks_than_a_search_takes_are_planned),
 		cmocka_unit_test(test_impossible_tasks_are_refused),
 	};
 
