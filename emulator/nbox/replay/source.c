@@ -13,9 +13,8 @@
 #include "nbox/replay/of-record.h"
 #include "nbox/replay/of-trace.h"
 #include "nbox/replay/words.h"
+#include "nbox/trace/load.h"
 #include "trace/align.h"
-#include "trace/finish.h"
-#include "trace/read.h"
 
 /* --- the command line
  * ----------------------------------------------------------------------------- */
@@ -260,22 +259,6 @@ static int check_words(const struct source_words *from, struct err *err)
 	return 0;
 }
 
-static int read_file(const char *path, struct trace *t, struct err *err)
-{
-	int fd = file_open(path, err), r;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-
-	if (fd < 0)
-		return fd;
-	if (!f) {
-		close(fd);
-		return err_set(err, ENOMEM, "out of memory");
-	}
-	r = trace_read(f, path, NULL, t, err);
-	fclose(f);
-	return r;
-}
-
 /* By one clock. */
 static int align(struct trace *t, struct err *err)
 {
@@ -316,10 +299,8 @@ static int open_traces(const struct source_words *from, struct source *s, struct
 			       "--nic");
 	if (latency_ns >= 0)
 		hops.inter.latency_ns = latency_ns;
-	for (size_t i = 0; i < from->n_words && r == 0; i++)
-		r = read_file(from->words[i], &t, err);
-	if (r == 0 && trace_finish(&t) < 0)
-		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0)
+		r = trace_load(from->words, from->n_words, &t, err);
 	if (r == 0 && t.n_hosts > 1)
 		r = align(&t, err);
 	if (r == 0)
