@@ -96,9 +96,10 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 	if (!w)
 		return last_error_set(ncclInvalidArgument,
 				      "ncclCommWindowDeregister: no window of this communicator");
-	return w->is_real && real_comm_get(c, &real, &err) == 0
-		       ? CALL_REAL(CommWindowDeregister, (real, win))
-		       : ncclSuccess;
+	if (!w->is_real || real_comm_get(c, &real, &err) != 0)
+		return ncclSuccess;
+	group_enter_real();
+	return CALL_REAL(CommWindowDeregister, (real, win));
 }
 ALSO_PNCCL(CommWindowDeregister);
 

@@ -3,7 +3,9 @@
  * window: right ones, those of the same step by another rank (what comes from a virtual one), and
  * ends with 1 at any other. Of the all-to-all it looks at what ranks of its own node have put.
  *
- * usage: puts [--rounds N] [--elements N] [--no-check] */
+ * With --collective it computes, and calls ncclAlltoAll, instead.
+ *
+ * usage: puts [--rounds N] [--elements N] [--no-check] [--collective MS] */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "nbox-perf/rendezvous.h"
 
@@ -20,7 +23,7 @@
 #define RANK_STRIDE 1000003
 
 static struct job {
-	int rank, n, per_node, rounds;
+	int rank, n, per_node, rounds, compute_ms;
 	size_t elements; /* of one put */
 	bool is_checked;
 	ncclComm_t comm;
@@ -146,6 +149,20 @@ static void ping_pong(int step)
 		look(peer, 0, step);
 }
 
+static void CUDART_CB compute(void *arg)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < *(const int *)arg; i++)
+		nanosleep(&ms, NULL);
+}
+
+static void collective(void)
+{
+	CUDA(cudaLaunchHostFunc(job.stream, compute, &job.compute_ms));
+	NCCL(ncclAlltoAll(job.send, job.window, job.elements, ncclInt32, job.comm, job.stream));
+}
+
 static int number(const char *name, int otherwise)
 {
 	const char *text = getenv(name);
@@ -207,11 +224,17 @@ int main(int argc, char **argv)
 			job.rounds = atoi(argv[++i]);
 		else if (!strcmp(argv[i], "--elements") && i + 1 < argc)
 			job.elements = (size_t)atoll(argv[++i]);
+		else if (!strcmp(argv[i], "--collective") && i + 1 < argc)
+			job.compute_ms = atoi(argv[++i]);
 		else
 			must(false, argv[i]);
 	}
 	begin();
 	for (int i = 0; i < job.rounds; i++) {
+		if (job.compute_ms) {
+			collective();
+			continue;
+		}
 		ring(3 * i);
 		all_to_all(3 * i + 1);
 		ping_pong(3 * i + 2);

@@ -43,6 +43,18 @@ is "$(json headers/summary.json 'd["total_injected_ms"] > 2000')" True "are coun
 exits 1 "a wrong key" "$NBOX" retime plain --what-if onesided:headers=4B
 says "did you mean" "is corrected"
 
+# ncclAlltoAll: 4000 bytes for each of 3 others, 20 ms of computation before each but the first, which has nothing before it
+collective() { timeout 60 "$NBOX" run --quiet "${job[@]}" "${model[@]}" --what-if onesided:alpha=1us,message=1000B "$@" -- "$BUILD/tests/apps/puts" --collective 20 --rounds 4; }
+took() {
+	"$NBOX" report "$1" --csv | python3 -IS -c 'import csv, sys
+rows = sorted((r for r in csv.DictReader(sys.stdin) if r["op"] == "AllToAll"), key=lambda r: int(r["seq"]))
+print(*(int(r["virtual_end_ns"]) - int(r["virtual_arrive_ns"]) for r in rows))'
+}
+exits 0 "ncclAlltoAll" collective --out alltoall
+is "$(took alltoall)" "13000 2000 2000 2000" "leaves its latency and one message, too"
+exits 0 "beside a slow rank" collective --what-if slow:rank=3,compute=1.5 --out late
+is "$(took late | python3 -IS -c 'print(all(int(ns) > 9e6 for ns in input().split()[1:]))')" True "ends when that has come"
+
 exits 0 "the closed form" "$NBOX" onesided --compute 1ms --bags 180000 --ranks 2 --link 25GB/s --header 64B --latency 3us --agg 4KiB --csv sent.csv --svg sent.svg --json answer.json
 says "one-sided         1000.000     0.000             3.166" "and what an aggregator makes of it"
 is "$(json answer.json 'd["onesided"]["link_packets"], d["bound"], round(d["onesided"]["end_us"], 3), d["sent"][-1]["onesided_bytes"]')" \
