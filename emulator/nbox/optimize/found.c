@@ -180,21 +180,28 @@ static uint32_t longest(const struct place *p, uint32_t n, uint32_t *ret_first)
 	return best;
 }
 
-/* The communicator whose all-reduces of the step have most bytes. */
+/* The communicator in which most bytes can be divided otherwise; where there is none, that with
+ * most bytes. Tensor parallelism may have more, but each of its ops is waited for at once. */
 static uint32_t find_comm(const struct finder *f, const struct step *s)
 {
 	uint64_t most = 0;
 	uint32_t best = 0;
+	bool is_divided = false;
 
 	for (uint64_t i = s->first; i < s->end; i++) {
 		uint64_t bytes = 0;
+		uint32_t first = 0, n;
 
-		for (uint64_t k = s->first; k < s->end; k++)
-			if (f->ops[k]->comm == f->ops[i]->comm && f->ops[k]->kind == COLL_ALLREDUCE)
-				bytes += f->ops[k]->bytes;
-		if (bytes > most) {
+		if (f->ops[i]->kind != COLL_ALLREDUCE ||
+		    (i > s->first && f->ops[i]->comm == f->ops[i - 1]->comm))
+			continue;
+		n = longest(f->places, places_of(f, s, f->ops[i]->comm), &first);
+		for (uint32_t k = 0; k < n; k++)
+			bytes += f->places[first + k].op->bytes;
+		if ((n > 1) > is_divided || ((n > 1) == is_divided && bytes > most)) {
 			most = bytes;
 			best = f->ops[i]->comm;
+			is_divided = n > 1;
 		}
 	}
 	return best;
