@@ -1,0 +1,132 @@
+/* See add-messages.h. */
+#include "nbox/replay/add-messages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+#define BUFFER_BYTES                                                                 \
+	(UINT64_C(4) << 20) /* a send that fits these is over at once: NCCL_BUFFSIZE \
+			     */
+
+struct end {
+	uint64_t key; /* communicator, source, destination */
+	uint32_t number, row, peer;
+	uint64_t bytes;
+};
+
+static int by_key(const void *pa, const void *pb)
+{
+	const struct end *a = pa, *b = pb;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+/* The k-th send from a to b is the k-th receive there. */
+static uint32_t list_ends(const struct maker *m, bool is_send, struct end *list)
+{
+	const struct job *j = m->j;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < j->n_rows; i++) {
+		const struct job_op *op = j->rows[i].op == JOB_NONE ? NULL : &j->ops[j->rows[i].op];
+		uint64_t self = j->ranks[j->rows[i].rank];
+
+		for (uint32_t k = 0; op && k < op->n_calls; k++) {
+			const struct job_call *c = &j->calls[op->first_call + k];
+			uint64_t src = is_send ? self : c->peer, dst = is_send ? c->peer : self;
+
+			if (c->is_send != is_send || c->peer == self || !c->bytes)
+				continue;
+			list[n] = (struct end){(uint64_t)op->comm << 40 | src << 20 | dst, n, i,
+					       c->peer, c->bytes};
+			n++;
+		}
+	}
+	qsort(list, n, sizeof(*list), by_key);
+	return n;
+}
+
+/* The message of @send to @receive; either may be NULL: the peer was not recorded, and is there
+ * when the other comes. */
+static int add_message(struct maker *m, const struct end *send, const struct end *receive)
+{
+	const struct end *known = send ? send : receive;
+	const struct job *j = m->j;
+	const struct job_op *op = &j->ops[j->rows[known->row].op];
+	uint32_t self = j->ranks[j->rows[known->row].rank];
+	uint32_t src = send ? self : known->peer, dst = send ? known->peer : self, from, recv;
+	struct play_device d = {PLAY_LINK, src, MAKER_ANY, 0};
+	uint32_t device = DFG_PARALLEL, vertex;
+	struct nbox_delay delay;
+	double factor, add;
+	int r = costs_p2p(m->p->costs, op, src, dst, known->bytes, &delay, m->err);
+
+	if (r < 0)
+		return r;
+	maker_changed_op(m, op, &factor, &add);
+	if (m->p->costs->is_measured && op->ns >= 0 && delay.occupancy_ns + delay.latency_ns > 0)
+		factor *= op->ns / (delay.occupancy_ns + delay.latency_ns);
+	if (!send) /* others receive from it, too: the port here is the bound */
+		d = (struct play_device){PLAY_LINK, MAKER_ANY, dst, 0};
+	if (topology_hop(&j->topology, src, dst) == HOP_INTRA)
+		d.number |= 1 << 15;
+	from = m->to->at[known->row];
+	if (!m->p->without_queues)
+		r = maker_device(m, &d, &device);
+	if (r == 0)
+		r = dfg_add_op(m->to->g, device, factor * delay.occupancy_ns + add, 0, &vertex);
+	if (r == 0)
+		r = dfg_add_edge(m->to->g, from, vertex, 0);
+	if (r == 0)
+		r = dfg_add_op(m->to->g, DFG_PARALLEL, 0, 0, &recv);
+	if (r == 0)
+		r = dfg_add_edge(m->to->g, vertex, recv,
+				 m->p->without_latency ? 0 : factor * delay.latency_ns);
+	if (r == 0 && receive)
+		r = dfg_add_edge(m->to->g, recv, m->to->end[receive->row], 0);
+	if (r == 0 && send && known->bytes > BUFFER_BYTES)
+		r = dfg_add_edge(m->to->g, vertex, m->to->end[send->row], 0);
+	if (r == 0 && send && receive && known->bytes > BUFFER_BYTES)
+		r = dfg_add_edge(m->to->g, m->to->at[receive->row], m->to->end[send->row], 0);
+	m->to->n_hops++;
+	return r < 0 ? maker_no_memory(m) : 0;
+}
+
+int add_messages(struct maker *m, uint32_t *n_owned)
+{
+	const struct job *j = m->j;
+	CLEANUP(freep) struct end *sends = calloc((size_t)j->n_calls + 1, sizeof(*sends));
+	CLEANUP(freep) struct end *receives = calloc((size_t)j->n_calls + 1, sizeof(*receives));
+	uint32_t n_sends, n_receives, i = 0, k = 0;
+	int r = 0;
+
+	if (!sends || !receives)
+		return maker_no_memory(m);
+	n_sends = list_ends(m, true, sends);
+	n_receives = list_ends(m, false, receives);
+	/* those of one key by their order there */
+	while (r == 0 && (i < n_sends || k < n_receives)) {
+		const struct end *s = i < n_sends ? &sends[i] : NULL;
+		const struct end *e = k < n_receives ? &receives[k] : NULL;
+
+		if (s && e && s->key != e->key) {
+			if (s->key < e->key)
+				e = NULL;
+			else
+				s = NULL;
+		}
+		i += s != NULL;
+		k += e != NULL;
+		r = add_message(m, s, e);
+		if (r == 0)
+			r = maker_own(m, n_owned, PLAYED_OP | j->rows[(s ? s : e)->row].op);
+	}
+	for (uint32_t row = 0; row < j->n_rows && r == 0; row++)
+		if (j->rows[row].op != JOB_NONE && j->ops[j->rows[row].op].kind == COLL_SENDRECV)
+			r = dfg_add_edge(m->to->g, m->to->at[row], m->to->end[row], 0);
+	return r;
+}
