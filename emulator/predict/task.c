@@ -11,6 +11,7 @@
 /* A kernel that was launched before a collective was over, and started soon after that, on a stream
  * that was idle, waited for it. */
 #define SOON_NS 50e3
+#define ITERATION_OPS_MAX 64000000u /* with copies: some gigabytes */
 
 /* Several sends and receives at once, as PyTorch's all-to-all is made of: the k-th of a
  * communicator at each rank, if they are under way at the same time. */
@@ -465,8 +466,16 @@ static int copy_ranks(struct maker *m, uint32_t n)
 {
 	struct task *task = m->task;
 	uint32_t n_traced = m->t->n_ranks, n_joins = task->t.n_joins;
-	struct predict_rank *ranks = realloc(task->ranks, n * sizeof(*ranks));
+	uint64_t n_all = ((uint64_t)task->t.n_ops + task->t.n_kernels) * (n / n_traced + 1);
+	struct predict_rank *ranks;
 
+	if (n > n_traced && n_all > ITERATION_OPS_MAX)
+		return err_set(
+			m->err, EFBIG,
+			"an iteration of %u ranks has more than %u million ops and kernels: copy "
+			"fewer ranks",
+			n, ITERATION_OPS_MAX / 1000000);
+	ranks = realloc(task->ranks, n * sizeof(*ranks));
 	if (!ranks)
 		return -ENOMEM;
 	task->ranks = ranks;
