@@ -218,6 +218,40 @@ static int add_wait(struct chrome *c, const struct chrome_ids *streams, const st
 	return op == TRACE_NONE ? 0 : trace_add_wait(c->t, op, streams->list[on - 1].op);
 }
 
+/* Ops that wait for each other. after: by now it has what an op waited for, not the file's number.
+ * Return: 0; -EINVAL with the sentence; -ENOMEM. */
+static int check_cycles(struct chrome *c, struct err *err)
+{
+	uint32_t n = c->t->n_ops - c->first, n_over = 0, n_taken = 0;
+	CLEANUP(freep) uint32_t *left = calloc((size_t)n + 1, sizeof(*left));
+	CLEANUP(freep) uint32_t *over = calloc((size_t)n + 1, sizeof(*over));
+
+	if (!left || !over)
+		return -ENOMEM;
+	sort_ids(&c->after);
+	for (size_t i = 0; i < c->after.n; i++)
+		left[c->after.list[i].op - c->first]++;
+	for (uint32_t i = 0; i < n; i++)
+		if (!left[i])
+			over[n_over++] = i;
+	while (n_taken < n_over) {
+		uint32_t on = c->first + over[n_taken++];
+
+		for (size_t i = find_id(&c->after, 0, on);
+		     i < c->after.n && c->after.list[i].id == on; i++)
+			if (!--left[c->after.list[i].op - c->first])
+				over[n_over++] = c->after.list[i].op - c->first;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (left[i])
+			return err_set(err, EINVAL,
+				       "%s: '%.80s' at %.3f us waits for itself, by way of what it "
+				       "waits for",
+				       c->file, trace_name(c->t, c->t->ops[c->first + i].name),
+				       c->t->ops[c->first + i].start_ns / 1e3 + c->zero_us);
+	return 0;
+}
+
 /* Return: 0; -EINVAL with the sentence; -ENOMEM. */
 static int find_waits(struct chrome *c, struct err *err)
 {
@@ -226,7 +260,7 @@ static int find_waits(struct chrome *c, struct err *err)
 	for (size_t i = 0; r == 0 && i < c->n_waits; i++)
 		r = add_wait(c, &c->gpu, &c->waits[i]);
 	for (size_t i = 0; r == 0 && i < c->after.n; i++) {
-		const struct chrome_id *a = &c->after.list[i];
+		struct chrome_id *a = &c->after.list[i];
 		uint32_t on = op_of(&c->numbers, a->slot, a->id);
 
 		if (on == TRACE_NONE)
@@ -234,8 +268,10 @@ static int find_waits(struct chrome *c, struct err *err)
 				       "%s: an op waits for op %llu, which is not there", c->file,
 				       (unsigned long long)a->id);
 		r = trace_add_wait(c->t, a->op, on);
+		a->id = on;
+		a->slot = 0;
 	}
-	return r;
+	return r == 0 && c->after.n ? check_cycles(c, err) : r;
 }
 
 /* --- times -------------------------------------------------------------------------------------

@@ -147,6 +147,9 @@ static void refused(void **state)
 		 "f: ends in the middle, behind event 1"},
 		{"[" X "1, \"dur\": 1, \"args\": {\"waits\": [7]}}]",
 		 "f: an op waits for op 7, which is not there"},
+		{"[" X "1, \"dur\": 1, \"args\": {\"op\": 1, \"waits\": [2]}}, " X
+		 "3, \"dur\": 1, \"args\": {\"op\": 2, \"waits\": [1]}}]",
+		 "f: 'k' at 1.000 us waits for itself, by way of what it waits for"},
 		{"[" X "-5, \"dur\": 1}]", "f: its times begin at -5 us"},
 	};
 
