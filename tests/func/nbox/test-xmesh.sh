@@ -69,6 +69,21 @@ is "$(json base.json '{k["op"]: k["modelled_ms"] for k in d["ops_by_kind"]}["All
 is "$("$NBOX" report --csv with | awk -F, '$6 == "SendRecv" { print $26 }' | sort | tail -n 1)" "$("$NBOX" report --csv base | awk -F, '$6 == "SendRecv" { print $26 }' | sort | tail -n 1)" \
 	"without the what-if sends end as they did"
 
+# virtual senders that are late keep a receiver from its beginning, as without the plan
+longest() { "$NBOX" report --csv "$1" | awk -F, '$6 == "SendRecv" && $5 == 8 && $25 - $24 > ns { ns = $25 - $24 } END { print ns / 1e9 }'; }
+for x in plan none; do
+	what=("--what-if" "slow:rank=4,compute=1000000")
+	[ $x = none ] || what+=("--what-if" $plan)
+	"$NBOX" retime plain-0-3,8-11 "${what[@]}" --out late-$x >/dev/null
+done
+is "$(awk -v plan="$(longest late-plan)" -v none="$(longest late-none)" 'BEGIN { print (none > 1 && plan > none / 2) }')" 1 "virtual senders may be late"
+# the plan's messages use no links: with plain ones, four ranks share a NIC
+shared() { "$NBOX" report --csv "$1" | awk -F, '$6 == "SendRecv" { ns += $43 } END { print (ns > 0) }'; }
+nccl=(--model nccl --preset dgx-a100 --inter 1x10Gbps)
+"$NBOX" retime plain-0-15 "${nccl[@]}" --out links >/dev/null
+"$NBOX" retime plain-0-15 "${nccl[@]}" --what-if $plan --out no-links >/dev/null
+is "$(shared links) $(shared no-links)" "1 0" "messages of a plan claim no links"
+
 # what is not as declared keeps its times
 exits 0 "another tensor" "$NBOX" retime plain-0-15 --what-if ${plan/2048/1024} --json other.json --out other
 says "48 were not as declared and kept the times of plain sends" "... is left alone, and counted"
