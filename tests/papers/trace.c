@@ -153,7 +153,7 @@ int main(void)
 	double begin = seconds();
 	struct found f = suite(0.03, 20, 0);
 
-	papers_open("003");
+	papers_open("003 dPRO");
 	papers_row("BD3 20 seeds, 3 % noise: worst clock, us", NAN, f.worst_us, 0);
 	papers_holds("BD3 is at most 50 us", f.worst_us <= 50);
 	papers_row("BD3 the bounds alone, us wide at most", NAN, f.widest_us, 0);

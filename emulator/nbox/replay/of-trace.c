@@ -123,11 +123,9 @@ static int add_comms(struct maker *m)
 
 /* --- ops of communicators --------------------------------------------------------------------- */
 
-static int root_of(const struct maker *m, const struct trace_op *o, const struct job_comm *c)
+static int root_of(const struct trace_op *o, const struct job_comm *c)
 {
-	int64_t root = o->peer == TRACE_NONE || o->peer >= m->t->n_ranks
-			       ? 0
-			       : membership_rank(&c->members, m->t->ranks[o->peer].rank);
+	int64_t root = o->peer == TRACE_NONE ? 0 : membership_rank(&c->members, o->peer);
 
 	return root < 0 ? 0 : (int)root;
 }
@@ -156,7 +154,7 @@ static int take_op(struct maker *m, const struct trace_op *o, uint32_t *ret)
 	uint32_t kind = is_message || o->coll >= COLL_KINDS ? (uint32_t)COLL_SENDRECV : o->coll;
 	struct job_op op = {.comm = comm,
 			    .kind = kind,
-			    .root = (uint32_t)root_of(m, o, &m->j->comms[comm]),
+			    .root = (uint32_t)root_of(o, &m->j->comms[comm]),
 			    .elem_bytes = 1,
 			    .bytes = o->bytes ? o->bytes : 1,
 			    .ns = taken_ns(m->t, o),
@@ -170,9 +168,10 @@ static int take_op(struct maker *m, const struct trace_op *o, uint32_t *ret)
 	}
 	if (kind != COLL_SENDRECV)
 		op.algo = (uint32_t)sched_default_algo((enum coll_kind)kind);
-	if (is_message && o->peer < m->t->n_ranks && o->peer != o->rank) {
-		r = job_add_call(m->j, &(struct job_call){m->t->ranks[o->peer].rank,
-							  o->kind == TRACE_SEND, op.bytes});
+	if (is_message && trace_rank(m->t, o->peer) != TRACE_NONE &&
+	    trace_rank(m->t, o->peer) != o->rank) {
+		r = job_add_call(m->j,
+				 &(struct job_call){o->peer, o->kind == TRACE_SEND, op.bytes});
 		op.n_calls = 1;
 	}
 	if (known)
