@@ -9,14 +9,18 @@
 #include "nbox/diagnose/diagnose.h"
 #include "nbox/replay/source.h"
 
-static int usage(FILE *to, int code)
+static int usage(void)
 {
-	fprintf(to,
-		"usage: nbox diagnose RUN|TRACE... [--nic RATE[,LATENCY]] [--ranks N] [--algo ring|tree|ps:servers=N] [--json FILE]\n\n"
-		"Is the job bound by computation or communication, does it wait for a straggler, hide too little, send too small\n"
-		"tensors, queue at links? Each cause is judged by a replay without it (nbox replay): what that wins is printed\n"
-		"with the evidence, also of causes that were not found. Of a run all options of nbox retime change the cluster.\n");
-	return code;
+	fputs("usage: nbox diagnose RUN|TRACE... [OPTION...] [OPTION of nbox retime...]\n\n"
+	      "Is the job bound by computation or communication, does it wait for a straggler, hide too little, send too small\n"
+	      "tensors, queue at links? Each cause is judged by a replay without it (nbox replay): what that wins is printed\n"
+	      "with the evidence, also of causes that were not found. Of a run all options of nbox retime change the cluster.\n\n",
+	      stdout);
+	option_help(COMMAND_DIAGNOSE, 23, stdout);
+	fputs("  --algo ALGO             of all-reduces: ring, tree, ps:servers=N; of a run also KIND=ALGO\n"
+	      "\n  nbox diagnose ddp --nodes 64 --nic 10Gbps\n",
+	      stdout);
+	return 0;
 }
 
 static int diagnose_source(struct source *s, const char *json, struct err *err)
@@ -41,7 +45,7 @@ int cmd_diagnose(int argc, char **argv)
 	int exit_code = 2;
 
 	if (r == 1)
-		return usage(stdout, 0);
+		return usage();
 	if (r == 0)
 		r = source_open(&words, &s, &err);
 	if (r == 0) {

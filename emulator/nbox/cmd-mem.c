@@ -27,8 +27,6 @@ static int usage(void)
 	      "take longest.\n\n",
 	      stdout);
 	option_help(COMMAND_MEM, 23, stdout);
-	fputs("      --json FILE      the same as JSON; '-': standard output, and no table\n",
-	      stdout);
 	return 0;
 }
 
@@ -64,7 +62,7 @@ static int take_words(struct args *a, int argc, char **argv, struct err *err)
 			r = units_ratio(w.value, &a->asked.batch, err);
 		else if (w.id == FLAG_MEM_STATE)
 			r = units_ratio(w.value, &a->asked.state, err);
-		else if (w.id == FLAG_JSON)
+		else if (w.id == FLAG_OPTIMIZE_JSON)
 			a->json = w.value;
 		else {
 			r = units_bytes(w.value, &bytes, err);

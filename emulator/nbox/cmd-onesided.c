@@ -20,14 +20,14 @@ struct request {
 
 static int usage(void)
 {
-	fputs("usage: nbox onesided --compute TIME --bags N --link RATE [OPTION...]\n\n"
+	fputs("usage: nbox onesided --compute TIME --bags N --nic RATE [OPTION...]\n\n"
 	      "Tables of embeddings on each rank: vectors that it looks up for the samples of others go there by an\n"
 	      "all-to-all behind the kernel, or as one-sided stores while it runs. Both times, what bounds the stores, and\n"
 	      "the bytes sent over time. Without GPUs: a model, by the numbers that are given.\n"
 	      "The same of a job: nbox run --what-if onesided, or nbox retime.\n\n",
 	      stdout);
 	option_help(COMMAND_ONESIDED, 23, stdout);
-	fputs("\n  nbox onesided --compute 1ms --bags 64x16384 --ranks 4 --link 25GB/s --sync 20us --unpack 100GB/s\n",
+	fputs("\n  nbox onesided --compute 1ms --bags 64x16384 --ranks 4 --nic 25GB/s --sync 20us --unpack 100GB/s\n",
 	      stdout);
 	return 0;
 }
@@ -99,10 +99,8 @@ static int take_value(struct request *q, const struct option_word *w, struct err
 		r = take_count(w->value, 2, 1 << 20, &n, err);
 		o->n_ranks = r == 0 ? (uint32_t)n : 0;
 		return r;
-	case FLAG_ONESIDED_LINK:
-		return units_bandwidth(w->value, &o->bandwidth, err);
-	case FLAG_ONESIDED_LATENCY:
-		return units_time(w->value, &o->alpha_ns, err);
+	case FLAG_ONESIDED_NIC:
+		return units_nic(w->value, &o->bandwidth, &o->alpha_ns, err);
 	case FLAG_ONESIDED_HEADER:
 		return take_bytes(w->value, &o->header_bytes, err);
 	case FLAG_ONESIDED_MSG:
@@ -157,7 +155,7 @@ static int check(struct request *q, struct err *err)
 		return err_set(err, EINVAL, "needs %s: %s",
 			       o->compute_ns < 0 ? "--compute TIME"
 			       : !o->samples     ? "--bags N"
-						 : "--link RATE",
+						 : "--nic RATE",
 			       o->compute_ns < 0 ? "how long the kernel takes"
 			       : !o->samples     ? "how many vectors each rank makes"
 						 : "the bandwidth of a rank's port");

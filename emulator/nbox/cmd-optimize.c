@@ -19,15 +19,14 @@
 static int usage(void)
 {
 	fputs("usage: nbox optimize RUN [OPTION...] [OPTION of nbox retime...]\n"
-	      "       nbox optimize --layers FILE [--sync TIME,RATE] [OPTION...] [OPTION of a cluster...]\n\n"
+	      "       nbox optimize --layers FILE [--allreduce TIME,RATE] [OPTION...] [OPTION of a cluster...]\n\n"
 	      "Which gradients of a data-parallel backward pass should be reduced together. RUN is a recorded run of PyTorch's\n"
 	      "DistributedDataParallel or the stepper's style ddp, best one with small buckets: each all-reduce of a step is a\n"
 	      "gradient here, ready when the backward pass came to it. The plan is re-timed: the record, played again with its\n"
 	      "buckets. Beside it stands what DDP, Horovod and BytePS would do.\n\n",
 	      stdout);
 	option_help(COMMAND_OPTIMIZE, 23, stdout);
-	fputs("      --json FILE      the plan, all others, and the search; '-': standard output, and no table\n"
-	      "      --out FILE       the plan alone, {\"mapping\": [\"0+1+2\", \"3\"]}: gradients by the order in which they are ready\n"
+	fputs("  --out FILE              the plan alone, {\"mapping\": [\"0+1+2\", \"3\"]}: gradients by the order in which they are ready\n"
 	      "\n  nbox run --name small --nodes 64 ... -- torchrun ... train.py       # with DDP(..., bucket_cap_mb=1e-6)\n"
 	      "  nbox optimize small\n",
 	      stdout);
@@ -77,7 +76,7 @@ static int take_passes(const char *text, unsigned *ret, struct err *err)
 }
 
 /* "200us,5GB/s" */
-static int take_sync(const char *text, struct optimize_asked *a, struct err *err)
+static int take_allreduce(const char *text, struct optimize_asked *a, struct err *err)
 {
 	char time[32];
 	const char *comma = strchr(text, ',');
@@ -100,13 +99,13 @@ static int take_option(struct args *a, const struct option_word *w, struct err *
 		r = take_passes(w->value, &a->asked.passes, err);
 	else if (w->id == FLAG_OPTIMIZE_OPT)
 		a->asked.is_dpro = strcmp(w->value, "dpro") == 0;
-	else if (w->id == FLAG_OPTIMIZE_SYNC)
-		r = take_sync(w->value, &a->asked, err);
+	else if (w->id == FLAG_OPTIMIZE_ALLREDUCE)
+		r = take_allreduce(w->value, &a->asked, err);
 	else if (w->id == FLAG_OPTIMIZE_LAYERS)
 		a->layers_file = w->value;
 	else if (w->id == FLAG_COUNTS)
 		r = declared_parse(w->value, &a->declared, err);
-	else if (w->id == FLAG_JSON)
+	else if (w->id == FLAG_OPTIMIZE_JSON)
 		a->json = w->value;
 	else if (w->id == CONFIG_OUT)
 		a->out = w->value;

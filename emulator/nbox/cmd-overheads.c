@@ -10,23 +10,23 @@
 #include "base/options.h"
 #include "base/units.h"
 #include "nbox/commands.h"
-#include "nbox/predict/paths.h"
+#include "nbox/trace/load.h"
 #include "predict/overheads.h"
 
 #define LINES_MAX 24
 
 struct request {
-	const char *path, *out;
+	const char *path, *json;
 	struct overhead_profiler profiler;
 };
 
 static int usage(void)
 {
-	fputs("usage: nbox overheads --trace PATH [--out FILE]\n\n"
+	fputs("usage: nbox overheads TRACE [OPTION...]\n\n"
 	      "The five overheads of Lin et al., by operator, of traces of PyTorch's profiler: T1 between two operators, T2 until\n"
 	      "the first launch, T3 behind the last one, T4 the launch, T5 between two launches, or all of an operator that\n"
-	      "launches nothing. Mean, deviation and count, without outliers and without what the profiler costs itself. FILE is\n"
-	      "for nbox predict --overheads: one machine's hold for all its jobs.\n\n",
+	      "launches nothing. Mean, deviation and count, without outliers and without what the profiler costs itself. TRACE:\n"
+	      "one file, or a folder with one a rank. One machine's overheads hold for all its jobs: nbox predict --overheads.\n\n",
 	      stdout);
 	option_help(COMMAND_OVERHEADS, 24, stdout);
 	return 0;
@@ -36,10 +36,8 @@ static int take(struct request *q, const struct option_word *w, struct err *err)
 {
 	int r = 0;
 
-	if (w->id == FLAG_PREDICT_TRACE)
-		q->path = w->value;
-	else if (w->id == FLAG_OVERHEADS_OUT)
-		q->out = w->value;
+	if (w->id == FLAG_OVERHEADS_JSON)
+		q->json = w->value;
 	else if (w->id == FLAG_PROFILER_EVENT)
 		r = units_time(w->value, &q->profiler.host_ns, err);
 	else
@@ -91,7 +89,7 @@ static int print(const struct overheads *o, FILE *to)
 	for (uint32_t i = 0; i < o->n && i < LINES_MAX; i++)
 		print_line(names[i]->of, names[i]->name, to);
 	if (o->n > LINES_MAX)
-		fprintf(to, "... and %u names more: --out has them\n", o->n - LINES_MAX);
+		fprintf(to, "... and %u names more: --json has them\n", o->n - LINES_MAX);
 	return 0;
 }
 
@@ -100,7 +98,7 @@ static int answer(const struct request *q, struct err *err)
 	struct overheads o = {.n = 0};
 	struct trace t = {.n_ops = 0};
 	FILE *to = NULL;
-	int r = paths_load(&q->path, 1, &t, err), bad;
+	int r = trace_load(&q->path, 1, &t, err), bad;
 
 	if (r == 0 && overheads_find(&t, &q->profiler, &o) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
@@ -110,13 +108,13 @@ static int answer(const struct request *q, struct err *err)
 			"%s: no operator of a host is in it: PyTorch's profiler writes them with "
 			"ProfilerActivity.CPU",
 			q->path);
-	if (r == 0 && (!q->out || strcmp(q->out, "-") != 0) && print(&o, stdout) < 0)
+	if (r == 0 && (!q->json || strcmp(q->json, "-") != 0) && print(&o, stdout) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
-	if (r == 0 && q->out)
-		r = file_create(q->out, &to, err);
-	if (r == 0 && q->out) {
+	if (r == 0 && q->json)
+		r = file_create(q->json, &to, err);
+	if (r == 0 && q->json) {
 		bad = overheads_write(&o, to);
-		r = file_finish(to, q->out, err);
+		r = file_finish(to, q->json, err);
 		if (r == 0 && bad < 0)
 			r = err_set(err, ENOMEM, "out of memory");
 	}
@@ -144,8 +142,9 @@ int cmd_overheads(int argc, char **argv)
 		}
 	}
 	if (r == 0 && !q.path)
-		r = err_set(&err, EINVAL,
-			    "of what? --trace: a trace of PyTorch's profiler, or a folder of them");
+		r = err_set(
+			&err, EINVAL,
+			"of which trace? One of PyTorch's profiler, or a folder with one a rank");
 	r = r < 0 ? r : answer(&q, &err);
 	if (r < 0)
 		fprintf(stderr, "nbox overheads: %s\n", err.text);

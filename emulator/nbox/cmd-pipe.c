@@ -20,7 +20,7 @@ struct request {
 	uint64_t n_stages, n_micro, pieces, bytes, parameters;
 	/* lists, a value a stage, or one for all */
 	const char *forward, *backward, *weights, *messages;
-	const char *latency, *nic, *update, *gpt, *comm_from;
+	const char *nic, *update, *gpt, *comm_from;
 	uint64_t activation_bytes;
 	struct pipeline_wanted wanted;
 	const char *json, *svg;
@@ -88,7 +88,6 @@ static int take_value(struct request *q, const struct option_word *w, struct err
 		{FLAG_PIPE_COMM, NULL, NULL, &q->messages},
 		{FLAG_PIPE_COMM_FROM, NULL, NULL, &q->comm_from},
 		{FLAG_PIPE_NIC, NULL, NULL, &q->nic},
-		{FLAG_PIPE_LATENCY, NULL, NULL, &q->latency},
 		{FLAG_PIPE_UPDATE, NULL, NULL, &q->update},
 		{FLAG_PIPE_GPT, NULL, NULL, &q->gpt},
 		{FLAG_PIPE_JSON, NULL, NULL, &q->json},
@@ -133,9 +132,11 @@ static int take_words(int argc, char **argv, struct request *q, struct err *err)
 				argv[i], argv[i]);
 		if (r == 0 && w.id == FLAG_HELP)
 			return usage(), 1;
-		r = r == 0 ? take_value(q, &w, err) : r;
 		if (r < 0)
-			return w.name[0] ? err_prefix(err, r, "%s", w.name) : r;
+			return r;
+		r = take_value(q, &w, err);
+		if (r < 0)
+			return err_prefix(err, r, "%s", w.name);
 	}
 	if (q->n_runs && !q->runs[0])
 		return err_set(err, EINVAL, "--with: beside which run? --from RUN");
@@ -176,21 +177,18 @@ static int time_of(const char *flag, const char *list, uint64_t i, uint64_t n, d
 	return r < 0 ? err_prefix(err, r, "%s", flag) : 0;
 }
 
-/* A message of --bytes by --nic, and --latency. */
-static int network_time(const struct request *q, double *ret, struct err *err)
+/* A message of --bytes by --nic. */
+static int network_time(const struct request *q, double *ret, double *ret_latency, struct err *err)
 {
-	double bandwidth = 0, latency = 0;
-	int r = 0;
+	double bandwidth, latency = 0;
+	int r = units_nic(q->nic, &bandwidth, &latency, err);
 
-	if (q->nic)
-		r = units_bandwidth(q->nic, &bandwidth, err);
-	if (r == 0 && q->latency)
-		r = units_time(q->latency, &latency, err);
 	if (r < 0)
-		return err_prefix(err, r, bandwidth > 0 ? "--latency" : "--nic");
-	if (q->nic && (q->bytes == 0 || bandwidth <= 0))
+		return err_prefix(err, r, "--nic");
+	if (!q->bytes)
 		return err_set(err, EINVAL, "--nic: of a message of how many bytes? --bytes 48MiB");
-	*ret = latency + (q->nic ? (double)q->bytes / bandwidth : 0);
+	*ret_latency = latency;
+	*ret = latency + (double)q->bytes / bandwidth;
 	return 0;
 }
 
@@ -208,14 +206,14 @@ static int set_stage(const struct request *q, struct pipeline *p, uint32_t i, st
 		return r;
 	if (q->bytes)
 		p->message_bytes[i] = q->bytes;
-	if (!q->messages && !q->nic && !q->latency && !q->comm_from)
+	if (!q->messages && !q->nic && !q->comm_from)
 		return 0;
 	if (q->comm_from)
 		r = pipeline_comm_from(q->comm_from, &ns, &p->message_bytes[i], err);
 	else if (q->messages)
 		r = time_of("--comm", q->messages, i, p->n_stages - 1, &ns, err);
 	else
-		r = network_time(q, &ns, err);
+		r = network_time(q, &ns, &p->latency_ns, err);
 	s->to_next_ns = p->stages[i + 1].to_previous_ns = ns;
 	return r;
 }

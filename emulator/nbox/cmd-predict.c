@@ -11,15 +11,15 @@
 #include "nbox/run/flags.h"
 
 static const char predict_usage[] =
-	"usage: nbox predict --trace PATH [OPTION...] [OPTION of a cluster...]\n\n"
+	"usage: nbox predict RUN|TRACE... [OPTION...] [OPTION of a cluster...]\n\n"
 	"How long an iteration of a job takes, from traces of its ranks, without running it: Algorithm 1 of Lin et al.\n"
-	"PATH: a run of nbox, a trace of PyTorch's profiler, or a folder with one a rank. Collectives take what they took\n"
+	"A trace is one of PyTorch's profiler, or a folder with one a rank. Collectives take what they took\n"
 	"in the trace at the rank that waited for nobody; with options of a cluster what its model says.\n\n";
 
 static const char blame_usage[] =
-	"usage: nbox blame PATH [OPTION...] [OPTION of a cluster...]\n\n"
+	"usage: nbox blame RUN|TRACE... [OPTION...] [OPTION of a cluster...]\n\n"
 	"Which rank the others wait for, by collective, and what that costs: the iteration predicted again as if the rank\n"
-	"that came last had computed as long as the ranks' median. PATH as of nbox predict. Of a run of nbox alone nbox why\n"
+	"that came last had computed as long as the ranks' median. Of a run of nbox alone nbox why\n"
 	"says more: it times the run itself again. nbox blame is for traces of GPUs, and for a rank by rank table.\n\n";
 
 static int usage(enum command command)

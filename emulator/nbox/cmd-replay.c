@@ -12,19 +12,19 @@
 #include "nbox/replay/source.h"
 #include "nbox/replay/words.h"
 
-static int usage(FILE *to, int code)
+static int usage(void)
 {
-	fprintf(to,
-		"usage: nbox replay RUN|TRACE... [--policy event|dpro|daydream] [--scale W=F,...] [--nic RATE[,LATENCY]] [--ranks N] [--algo ring|tree|ps:servers=N] [--json FILE] [--trace FILE]\n\n"
-		"Plays a run's record, or traces of ranks (Kineto, dPRO), as dPRO does: computation in the recorded order on streams,\n"
-		"each message of each op of communicators on its link. Says how long an iteration takes, who is busy, and the critical\n"
-		"path. Of a run all options of nbox retime change the cluster; nbox retime itself is the more exact one for records.\n"
-		"--policy: event, the default, plays in the order of time; dpro by the paper's rule, which may not; daydream one rank\n"
-		"whose ops take their bytes over 85 %% of the link (--daydream-compat: bytes taken for bits, as its code does).\n"
-		"--scale comm=0.5,compute=2,op:NAME=+1ms,rank:3=1.5: factors, or with a sign a time, of all ops of communicators, of\n"
-		"computation, of kernels or ops of a name (a pattern), of one rank's computation.\n"
-		"--nic: what a hop between nodes costs; without it traces keep the times that ops took. --trace: Chrome's trace events.\n");
-	return code;
+	fputs("usage: nbox replay RUN|TRACE... [OPTION...] [OPTION of nbox retime...]\n\n"
+	      "Plays a run's record, or traces of ranks (PyTorch's profiler, dPRO), as dPRO does: computation in the recorded order\n"
+	      "on streams, each message of each op of communicators on its link. Says how long an iteration takes, who is busy, and\n"
+	      "the critical path. Of a run all options of nbox retime change the cluster; nbox retime itself is the more exact one.\n\n",
+	      stdout);
+	option_help(COMMAND_REPLAY, 23, stdout);
+	fputs("  --algo ALGO             of all-reduces: ring, tree, ps:servers=N; of a run also KIND=ALGO\n"
+	      "\n  nbox replay ddp --nodes 64 --nic 10Gbps,5us --scale comm=0.5\n"
+	      "  nbox replay traces/\n",
+	      stdout);
+	return 0;
 }
 
 struct args {
@@ -61,7 +61,7 @@ static int take_option(void *ctx, const struct option_word *w, struct err *err)
 
 	if (w->id == FLAG_REPLAY_SCALE)
 		return take_scale(a, w->value, err);
-	if (w->id == FLAG_TRACE)
+	if (w->id == FLAG_REPLAY_TRACE)
 		a->trace = w->value;
 	else if (w->id == FLAG_REPLAY_POLICY)
 		a->policy = strcmp(w->value, "dpro") == 0       ? PLAY_DPRO
@@ -126,7 +126,7 @@ int cmd_replay(int argc, char **argv)
 	int exit_code = 2;
 
 	if (r == 1)
-		return usage(stdout, 0);
+		return usage();
 	if (r == 0 && a.scale)
 		r = err_prefix(&err, words_scale(a.scale, &a.changes, &a.n_changes, &err),
 			       "--scale");

@@ -323,6 +323,23 @@ int units_bandwidth(const char *text, double *ret_bytes_per_ns, struct err *err)
 	return 0;
 }
 
+int units_nic(const char *text, double *ret_bytes_per_ns, double *ret_latency_ns, struct err *err)
+{
+	const char *comma = strchr(text, ',');
+	char rate[64];
+	double latency_ns;
+	int r = comma ? units_time(comma + 1, &latency_ns, err) : 0;
+
+	if (comma && (size_t)(comma - text) >= sizeof(rate))
+		return err_set(err, EINVAL, "'%.*s' is no rate", SHOWN, text);
+	snprintf(rate, sizeof(rate), "%.*s", comma ? (int)(comma - text) : 0, text);
+	if (r == 0)
+		r = units_bandwidth(comma ? rate : text, ret_bytes_per_ns, err);
+	if (r == 0 && comma)
+		*ret_latency_ns = latency_ns;
+	return r;
+}
+
 int units_ratio(const char *text, double *ret, struct err *err)
 {
 	struct decimal d;

@@ -20,6 +20,8 @@
 int units_time(const char *text, double *ret_ns, struct err *err);
 int units_bytes(const char *text, uint64_t *ret_bytes, struct err *err);
 int units_bandwidth(const char *text, double *ret_bytes_per_ns, struct err *err);
+/* "25Gbps" or "25Gbps,5us", as all --nic are; without a latency *ret_latency_ns stays as it is. */
+int units_nic(const char *text, double *ret_bytes_per_ns, double *ret_latency_ns, struct err *err);
 int units_ratio(const char *text, double *ret, struct err *err);
 int units_count(const char *text, uint64_t *ret, struct err *err);
 /* Sorted; a rank that is named twice is an error. *ret_ranks is the caller's to free(). Also

@@ -77,7 +77,9 @@ static double bandwidth(const struct pipeline *p, double slower)
 	double most = 0;
 
 	for (uint32_t i = 0; i + 1 < p->n_stages; i++) {
-		double ns = fmin(p->stages[i].to_next_ns, p->stages[i + 1].to_previous_ns) * slower;
+		double ns =
+			fmin(p->stages[i].to_next_ns, p->stages[i + 1].to_previous_ns) * slower -
+			p->latency_ns;
 
 		if (ns > 0)
 			most = fmax(most, (double)p->message_bytes[i] / ns);

@@ -9,8 +9,9 @@ struct pipeline {
 	struct pipe_stage *stages; /* owned, as all here */
 	uint64_t *message_bytes;   /* by stage, towards the next; 0: not known */
 	uint32_t n_stages, n_micro;
-	uint32_t pieces;  /* of weights_ns */
-	double update_ns; /* of the first stage, behind its last backward pass */
+	double latency_ns; /* of a message's time, what its bytes do not take; 0: not known */
+	uint32_t pieces;   /* of weights_ns */
+	double update_ns;  /* of the first stage, behind its last backward pass */
 	double activation_bytes, state_bytes; /* of a stage; 0: not known */
 	/* of a recorded run: */
 	bool is_recorded;

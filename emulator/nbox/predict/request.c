@@ -11,7 +11,7 @@
 #include "base/options.h"
 #include "base/units.h"
 #include "nbox/ask/configure.h"
-#include "nbox/predict/paths.h"
+#include "nbox/trace/load.h"
 #include "predict/iterations.h"
 
 #define OVERHEADS_BYTES_MAX (64u << 20)
@@ -33,7 +33,7 @@ void request_deinit(struct predict_request *q)
 	free(q->iterations);
 }
 
-static int take_sync(const char *value, enum predict_sync *ret, struct err *err)
+static int take_policy(const char *value, enum predict_sync *ret, struct err *err)
 {
 	if (strcmp(value, "event") != 0 && strcmp(value, "paper") != 0)
 		return err_set(err, EINVAL,
@@ -71,8 +71,8 @@ static int take_flag(struct predict_request *q, const struct option_word *w, str
 		q->file = w->value;
 		q->has_cluster = true;
 		return 0;
-	case FLAG_PREDICT_SYNC:
-		return take_sync(w->value, &q->sync, err);
+	case FLAG_PREDICT_POLICY:
+		return take_policy(w->value, &q->sync, err);
 	case FLAG_PREDICT_RANKS:
 		return take_ranks(w->value, &q->n_ranks, err);
 	case FLAG_PREDICT_SCALE:
@@ -116,8 +116,6 @@ int request_take(struct predict_request *q, enum command command, int argc, char
 		} else if (r == 0 && w.id < CONFIG_OPTIONS) {
 			q->has_cluster = true;
 			r = config_take(q->config, &w, err);
-		} else if (r == 0 && w.id == FLAG_PREDICT_TRACE) {
-			r = take_trace(q, w.value, err);
 		} else if (r == 0) {
 			r = take_flag(q, &w, err);
 			r = r < 0 ? err_prefix(err, r, "%s", w.name) : 0;
@@ -126,8 +124,8 @@ int request_take(struct predict_request *q, enum command command, int argc, char
 	return r < 0 || q->n_paths
 		       ? r
 		       : err_set(err, EINVAL,
-				 "of what? --trace: a run of nbox, a trace of PyTorch's profiler, or a "
-				 "folder of them, one a rank");
+				 "of which run, or traces? nbox list has the names of runs; a folder has "
+				 "a trace of PyTorch's profiler a rank");
 }
 
 uint32_t request_ranks(const struct predict_request *q)
@@ -333,7 +331,7 @@ static int find_iterations(struct predict_request *q, struct err *err)
 
 int request_play(struct predict_request *q, struct err *err)
 {
-	int r = paths_load(q->paths, q->n_paths, &q->trace, err);
+	int r = trace_load(q->paths, q->n_paths, &q->trace, err);
 
 	if (r == 0 && q->n_ranks && q->n_ranks < q->trace.n_ranks)
 		r = err_set(err, EINVAL, "--ranks %u: the trace has %u", q->n_ranks,

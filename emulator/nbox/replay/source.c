@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -24,7 +22,7 @@ static int take_option(struct source_words *to, const struct option_word *w, str
 	uint64_t n;
 	int r = 0;
 
-	if (w->id == FLAG_JSON)
+	if (w->id == FLAG_REPLAY_JSON)
 		to->json = w->value;
 	else if (w->id == FLAG_REPLAY_NIC)
 		to->nic = w->value;
@@ -123,7 +121,7 @@ static int set_nic(struct config *c, const char *nic, struct err *err)
 	const char *comma = strchr(nic, ',');
 	CLEANUP(freep) char *rate = comma ? strndup(nic, (size_t)(comma - nic)) : strdup(nic);
 	double bytes_per_ns, latency_ns;
-	int r = words_nic(nic, &bytes_per_ns, &latency_ns, err);
+	int r = units_nic(nic, &bytes_per_ns, &latency_ns, err);
 
 	if (r == 0 && (config_is_set(c, CONFIG_PRESET) || config_is_set(c, CONFIG_FABRIC) ||
 		       config_is_set(c, CONFIG_INTER)))
@@ -230,20 +228,11 @@ static int open_run(const struct source_words *from, struct source *s, struct er
 /* --- traces -------------------------------------------------------------------------------------
  */
 
-/* A file that is no record. */
-static bool is_trace(const char *word)
-{
-	const char *end = strrchr(word, '.');
-	struct stat st;
-
-	return stat(word, &st) == 0 && S_ISREG(st.st_mode) && !(end && strcmp(end, ".nbox") == 0);
-}
-
 /* Options that say nothing of traces. */
 static int check_words(const struct source_words *from, struct err *err)
 {
 	for (size_t i = 0; i < from->n_words; i++)
-		if (!is_trace(from->words[i]))
+		if (trace_names_run(from->words[i]))
 			return err_set(err, EINVAL,
 				       "'%s' is no trace, and '%s' is one: either a run, or traces",
 				       from->words[i], from->words[0]);
@@ -289,16 +278,14 @@ static int open_traces(const struct source_words *from, struct source *s, struct
 {
 	CLEANUP(trace_deinit) struct trace t = {0};
 	struct topology hops;
-	double latency_ns = -1;
 	int r = check_words(from, err);
 
 	topology_default(&hops);
 	if (r == 0 && from->nic)
 		r = err_prefix(err,
-			       words_nic(from->nic, &hops.inter.bytes_per_ns, &latency_ns, err),
+			       units_nic(from->nic, &hops.inter.bytes_per_ns,
+					 &hops.inter.latency_ns, err),
 			       "--nic");
-	if (latency_ns >= 0)
-		hops.inter.latency_ns = latency_ns;
 	if (r == 0)
 		r = trace_load(from->words, from->n_words, &t, err);
 	if (r == 0 && t.n_hosts > 1)
@@ -313,7 +300,7 @@ static int open_traces(const struct source_words *from, struct source *s, struct
 
 int source_open(const struct source_words *from, struct source *ret, struct err *err)
 {
-	*ret = (struct source){.is_run = !is_trace(from->words[0])};
+	*ret = (struct source){.is_run = trace_names_run(from->words[0])};
 	return ret->is_run ? open_run(from, ret, err) : open_traces(from, ret, err);
 }
 

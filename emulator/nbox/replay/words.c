@@ -8,24 +8,6 @@
 #include "base/units.h"
 #include "schedule/schedule.h"
 
-int words_nic(const char *text, double *ret_bytes_per_ns, double *ret_latency_ns, struct err *err)
-{
-	const char *comma = strchr(text, ',');
-	char rate[64];
-	double latency = -1;
-	int r;
-
-	if (comma && (size_t)(comma - text) >= sizeof(rate))
-		return err_set(err, EINVAL, "'%s' is no rate", text);
-	snprintf(rate, sizeof(rate), "%.*s", comma ? (int)(comma - text) : 63, text);
-	r = comma ? units_time(comma + 1, &latency, err) : 0;
-	if (r == 0)
-		r = units_bandwidth(rate, ret_bytes_per_ns, err);
-	if (r == 0)
-		*ret_latency_ns = latency;
-	return r;
-}
-
 /* "0.5" or "+1ms" */
 static int take_amount(const char *text, struct play_change *c, struct err *err)
 {

@@ -4,11 +4,9 @@
 #include "base/err.h"
 #include "nbox/replay/play.h"
 
-/* "25Gbps" or "25Gbps,5us". *ret_latency_ns < 0: none is given. Return: 0; -EINVAL with the
- * sentence. */
-int words_nic(const char *text, double *ret_bytes_per_ns, double *ret_latency_ns, struct err *err);
 /* "comm=0.5,compute=2,op:NAME=+1ms,rank:3=1.5": each a factor, or with a sign a time. *ret grows;
- * names are borrowed from @text, which is cut. Return: as above; -ENOMEM. */
+ * names are borrowed from @text, which is cut. Return: 0; -EINVAL with the
+ * sentence; -ENOMEM. */
 int words_scale(char *text, struct play_change **ret, uint32_t *n, struct err *err);
 /* "ring", "tree", "ps:servers=2". *ret_servers 0: no parameter server. Return: as above. */
 int words_algo(const char *text, int *ret_algo, uint32_t *ret_servers, struct err *err);

@@ -108,7 +108,7 @@ int question_take(struct question *q, const struct option_word *w, struct err *e
 		r = take_name(w, mesh_strategy_names, &n, err);
 		q->strategy = r == 0 ? (enum mesh_strategy)n : q->strategy;
 		return r;
-	case FLAG_RESHARD_ALGO:
+	case FLAG_RESHARD_PLANNER:
 		r = take_name(w, turns_algo_names, &n, err);
 		q->algo = r == 0 ? (enum turns_algo)n : q->algo;
 		return r;
@@ -118,10 +118,7 @@ int question_take(struct question *q, const struct option_word *w, struct err *e
 	case FLAG_RESHARD_FABRIC:
 		return take_fabric(w, &q->net, err);
 	case FLAG_RESHARD_NIC:
-		r = units_bandwidth(w->value, &q->net.nic, err);
-		break;
-	case FLAG_RESHARD_ALPHA:
-		r = units_time(w->value, &q->net.alpha_ns, err);
+		r = units_nic(w->value, &q->net.nic, &q->net.alpha_ns, err);
 		break;
 	case FLAG_RESHARD_INSIDE:
 		r = units_bandwidth(w->value, &q->net.inside, err);
@@ -152,7 +149,7 @@ static int parse(const struct question *q, struct mesh_tensor *t, struct mesh_sp
 	if (q->net.k == MESH_K_ENDLESS && q->net.alpha_ns + q->net.inside_alpha_ns > 0)
 		return err_set(err, EINVAL,
 			       "--k endless: pieces that take time to start cannot be endless; "
-			       "--alpha 0us, or --k best");
+			       "--nic without a latency, or --k best");
 	r = mesh_dims_parse(q->tensor, t, err);
 	if (r < 0)
 		return err_prefix(err, r, "--tensor");

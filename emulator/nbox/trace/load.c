@@ -2,6 +2,9 @@
 #include "nbox/trace/load.h"
 
 #include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,13 +53,22 @@ static int load_file(const char *path, struct trace *t, struct err *err)
 	return r;
 }
 
-/* A record, a folder, or nothing of that name: it may be a run's. */
-static bool is_run(const char *word)
+static bool is_folder(const char *path)
 {
-	char magic[RECORD_MAGIC_BYTES] = {0};
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool trace_names_run(const char *word)
+{
+	char magic[RECORD_MAGIC_BYTES] = {0}, record[PATH_MAX];
 	struct stat st;
 	FILE *f;
 
+	snprintf(record, sizeof(record), "%s/record.nbox", word);
+	if (is_folder(word))
+		return stat(record, &st) == 0;
 	if (stat(word, &st) < 0 || !S_ISREG(st.st_mode))
 		return true;
 	f = fopen(word, "re");
@@ -78,13 +90,36 @@ static int load_run(const char *word, struct trace *t, struct err *err)
 	return r == -ENOMEM ? err_set(err, ENOMEM, "no memory for the ops of %s", word) : r;
 }
 
+static int load_folder(const char *folder, struct trace *t, struct err *err)
+{
+	static const char *const patterns[] = {"*.json", "*.json.gz"};
+	CLEANUP(globfree) glob_t found = {.gl_pathc = 0};
+	char text[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
+		snprintf(text, sizeof(text), "%s/%s", folder, patterns[i]);
+		glob(text, i ? GLOB_APPEND : 0, NULL, &found);
+	}
+	if (!found.gl_pathc)
+		return err_set(err, EINVAL,
+			       "%s: neither a run of nbox nor a folder with traces (*.json, "
+			       "*.json.gz)",
+			       folder);
+	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
+		r = load_file(found.gl_pathv[i], t, err);
+	return r;
+}
+
 int trace_load(const char *const *words, size_t n, struct trace *ret, struct err *err)
 {
 	CLEANUP(trace_deinit) struct trace t = {0};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = is_run(words[i]) ? load_run(words[i], &t, err) : load_file(words[i], &t, err);
+		r = trace_names_run(words[i]) ? load_run(words[i], &t, err)
+		    : is_folder(words[i])     ? load_folder(words[i], &t, err)
+					      : load_file(words[i], &t, err);
 	if (r == 0 && trace_finish(&t) < 0)
 		r = err_set(err, ENOMEM, "no memory for %u ops", t.n_ops);
 	if (r == 0) {

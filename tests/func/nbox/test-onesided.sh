@@ -55,7 +55,7 @@ is "$(took alltoall)" "13000 2000 2000 2000" "leaves its latency and one message
 exits 0 "beside a slow rank" collective --what-if slow:rank=3,compute=1.5 --out late
 is "$(took late | python3 -IS -c 'print(all(int(ns) > 9e6 for ns in input().split()[1:]))')" True "ends when that has come"
 
-exits 0 "the closed form" "$NBOX" onesided --compute 1ms --bags 180000 --ranks 2 --link 25GB/s --header 64B --latency 3us --agg 4KiB --csv sent.csv --svg sent.svg --json answer.json
+exits 0 "the closed form" "$NBOX" onesided --compute 1ms --bags 180000 --ranks 2 --nic 25GB/s,3us --header 64B --agg 4KiB --csv sent.csv --svg sent.svg --json answer.json
 says "one-sided         1000.000     0.000             3.166" "and what an aggregator makes of it"
 is "$(json answer.json 'd["onesided"]["link_packets"], d["bound"], round(d["onesided"]["end_us"], 3), d["sent"][-1]["onesided_bytes"]')" \
 	"(5625, 'compute', 1003.166, 23040000.0)" "as JSON"

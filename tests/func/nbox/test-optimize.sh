@@ -59,7 +59,7 @@ assert row(d, "best")["retimed_ms"] > 950 and len(d["mapping"]) < 4, d["plans"]
 d = ask("optimize", "small", "--model", "none")
 assert len(d["mapping"]) == 8, d["plans"]
 near(row(d, "best")["retimed_ms"], row(d, "as recorded")["retimed_ms"], 1e-9)  # a plan of no change
-d = ask("optimize", "small", "--sync", "0us,1GB/s")
+d = ask("optimize", "small", "--allreduce", "0us,1GB/s")
 assert len(d["mapping"]) == 8 and row(d, "best").get("retimed_ms") is None
 P
 
@@ -69,11 +69,11 @@ layer x2 forward=1ms backward=2ms params=4MB out=1GB
 act forward=1ms backward=1ms out=1GB kept=no
 layer x2 forward=1ms backward=2ms params=4MB out=1GB fused=2ms
 L
-exits 0 "of layers alone" "$NBOX" optimize --layers layers --sync 1ms,5GB/s --pass tsfs,opfs --opt dpro
+exits 0 "of layers alone" "$NBOX" optimize --layers layers --allreduce 1ms,5GB/s --pass tsfs,opfs --opt dpro
 says "Algorithm 1" "by Algorithm 1"
 says "fused ops" "with op fusion"
 exits 0 "as the model of a cluster says" "$NBOX" optimize --layers layers --nodes 8 --preset p5
-exits 0 "that must fit" "$NBOX" optimize --layers layers --sync 1ms,5GB/s --pass tsfs,mem --mem 3GB
+exits 0 "that must fit" "$NBOX" optimize --layers layers --allreduce 1ms,5GB/s --pass tsfs,mem --mem 3GB
 says "accumulated" "in parts"
 exits 0 "a run with two layers a bucket" run pairs "bucket 512KiB"
 echo "layer x8 backward=2ms params=256KiB" >pairs.layers

@@ -10,7 +10,7 @@ layer x4 forward=2ms backward=4ms params=4MiB
 JOB
 exits 0 "a run is recorded" "$NBOX" run --name ddp --quiet --nodes 1 --gpus-per-node 4 --real 0-3 --data none --model alphabeta \
 	--what-if slow:rank=2,compute=3 -- "$BUILD/tests/apps/stepper" ddp.job
-exits 0 "it is predicted" "$NBOX" predict --trace ddp --json p.json
+exits 0 "it is predicted" "$NBOX" predict ddp --json p.json
 says "critical path" "it has a critical path"
 is "$(json p.json 'abs(d["error_pct"]) < 5')" True "the prediction is the run's virtual time"
 is "$(json p.json 'all(i["predicted_ms"] >= i["baseline_ms"] for i in d["iterations"])')" True "no prediction is below the baseline"
@@ -28,7 +28,7 @@ exits 0 "on a slower network" "$NBOX" predict ddp --model alphabeta --intra-band
 exits 0 "the same by the replay" "$NBOX" retime ddp --intra-bandwidth 500MB/s --json retimed.json
 is "$(python3 -c 'import json; a = sorted(i["predicted_ms"] for i in json.load(open("net.json"))["iterations"]); b = json.load(open("retimed.json"))["steps"]["ms"]["p50"]; print(abs(a[(len(a) - 1) // 2] / b - 1) < .05)')" \
 	True "both say the same of the middle iteration"
-exits 2 "an nbox run has no host" "$NBOX" overheads --trace ddp
+exits 2 "an nbox run has no host" "$NBOX" overheads ddp
 says "no operator of a host is in it" "and that is said"
 
 # --- a trace of PyTorch's profiler: two ranks, worked out by hand ---
@@ -55,9 +55,9 @@ import os
 os.mkdir("gpu")
 rank(0, 100), rank(1, 161)
 PY
-exits 0 "T1 to T5" "$NBOX" overheads --trace gpu --profiler-event 0us --profiler-launch 0us --out ov.json
+exits 0 "T1 to T5" "$NBOX" overheads gpu --profiler-event 0us --profiler-launch 0us --json ov.json
 is "$(json ov.json '[d["all"][t]["mean_ns"] for t in ("T1", "T2", "T3", "T4")]')" "[5000.0, 3000.0, 2000.0, 4000.0]" "are those of the trace"
-exits 0 "a folder of traces is predicted" "$NBOX" predict --trace gpu --overheads ov.json --json gpu.json
+exits 0 "a folder of traces is predicted" "$NBOX" predict gpu --overheads ov.json --json gpu.json
 is "$(json gpu.json 'round(d["predicted_ms"] * 1e3, 3)')" "222.0" "by hand: 10 us until the look-up runs, 161 of it, a gap, 50 of the all-reduce"
 exits 0 "blame of it" "$NBOX" blame gpu --overheads ov.json --json gb.json
 is "$(json gb.json '(d["blame"][0]["culprit"], round(d["blame"][0]["won_ms"] * 1e3, 3))')" "(1, 61.0)" "rank 1's look-up costs what it is longer"

@@ -117,6 +117,22 @@ static void bytes_are_exact(void **state)
 	assert_non_null(strstr(err.text, "did you mean 'MiB'?"));
 }
 
+static void a_nic_has_a_rate_and_perhaps_a_latency(void **state)
+{
+	double rate, latency = 7;
+
+	(void)state;
+	assert_int_equal(units_nic("25Gbps", &rate, &latency, NULL), 0);
+	assert_float_equal(rate, 3.125, 1e-12);
+	assert_float_equal(latency, 7, 0);
+	assert_int_equal(units_nic("10Gbps,5us", &rate, &latency, NULL), 0);
+	assert_float_equal(rate, 1.25, 1e-12);
+	assert_float_equal(latency, 5000, 1e-9);
+	assert_int_equal(units_nic("25", &rate, &latency, NULL), -EINVAL);
+	assert_int_equal(units_nic("25Gbps,5", &rate, &latency, NULL), -EINVAL);
+	assert_float_equal(latency, 5000, 1e-9);
+}
+
 static void assert_bandwidth(const char *text, double expect)
 {
 	double bw;
@@ -419,6 +435,7 @@ static void the_nearest_name_is_suggested(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_nic_has_a_rate_and_perhaps_a_latency),
 		cmocka_unit_test(the_whole_string_must_be_right),
 		cmocka_unit_test(times_are_exact),
 		cmocka_unit_test(bytes_are_exact),
