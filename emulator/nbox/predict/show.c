@@ -230,6 +230,10 @@ void shown_print_blames(const struct shown *s, FILE *to)
 			b->stretch.sum[PREDICT_COPY] / 1e6, b->stretch.host / 1e6, b->median / 1e6,
 			NAME_WIDTH, collective_name(s, b));
 	}
+	if (request_ranks(s->q) == 1)
+		fprintf(to,
+			"one rank was recorded, which waits for nobody: nbox run --real 0-7, or a trace "
+			"of each rank\n");
 	fprintf(to,
 		"won: how much sooner the iteration of %.3f ms is over if the culprit's kernels before the collective take the\n"
 		"ranks' median, predicted again. All waits together are %.3f ms: a sum over ranks, which nobody can win.\n"
