@@ -93,7 +93,8 @@ static int print(const struct overheads *o, FILE *to)
 	return 0;
 }
 
-static int answer(const struct request *q, struct err *err)
+/* @ret_code: what nbox ends with where this is not 0. */
+static int answer(const struct request *q, int *ret_code, struct err *err)
 {
 	struct overheads o = {.n = 0};
 	struct trace t = {.n_ops = 0};
@@ -110,6 +111,7 @@ static int answer(const struct request *q, struct err *err)
 			q->path);
 	if (r == 0 && (!q->json || strcmp(q->json, "-") != 0) && print(&o, stdout) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
+	*ret_code = r == 0 ? 1 : 2;
 	if (r == 0 && q->json)
 		r = file_create(q->json, &to, err);
 	if (r == 0 && q->json) {
@@ -128,7 +130,7 @@ int cmd_overheads(int argc, char **argv)
 	struct request q = {.profiler = overhead_profiler_paper};
 	struct option_word w;
 	struct err err = {""};
-	int r = 0;
+	int r = 0, code = 2;
 
 	for (int i = 1; r == 0 && i < argc;) {
 		r = option_take(COMMAND_OVERHEADS, argc, argv, &i, &w, &err);
@@ -145,8 +147,8 @@ int cmd_overheads(int argc, char **argv)
 		r = err_set(
 			&err, EINVAL,
 			"of which trace? One of PyTorch's profiler, or a folder with one a rank");
-	r = r < 0 ? r : answer(&q, &err);
+	r = r < 0 ? r : answer(&q, &code, &err);
 	if (r < 0)
 		fprintf(stderr, "nbox overheads: %s\n", err.text);
-	return r < 0 ? 2 : 0;
+	return r < 0 ? code : 0;
 }

@@ -141,6 +141,13 @@ static int take_words(int argc, char **argv, struct request *q, struct err *err)
 	if (q->n_runs && !q->runs[0])
 		return err_set(err, EINVAL, "--with: beside which run? --from RUN");
 	q->n_runs += q->runs[0] != NULL;
+	if ((q->messages != NULL) + (q->nic != NULL) + (q->comm_from != NULL) > 1)
+		return err_set(err, EINVAL,
+			       "how long does a message take? One of --comm, --comm-from, --nic");
+	if (q->pieces && !q->weights)
+		return err_set(err, EINVAL,
+			       "--pieces: of gradients of weights; --bwd-w says how "
+			       "long these take");
 	return 0;
 }
 
@@ -232,7 +239,9 @@ static int take_gpt(const char *value, struct pipeline *p, struct err *err)
 		char *equals = strchr(word, '=');
 		size_t i = 0;
 
-		while (i < 4 && strncmp(word, names[i], strcspn(word, "=")) != 0)
+		while (equals && i < 4 &&
+		       (strlen(names[i]) != (size_t)(equals - word) ||
+			strncmp(word, names[i], (size_t)(equals - word)) != 0))
 			i++;
 		if (!equals || i == 4)
 			return err_set(err, EINVAL,
@@ -287,13 +296,13 @@ static int make_pipeline(const struct request *q, struct pipeline *p, struct err
 		r = err_set(err, EINVAL, "--micro: at most %d", PIPE_MAX_PASSES);
 	if (r == 0 && q->n_micro)
 		p->n_micro = (uint32_t)q->n_micro;
-	if (q->pieces > UINT32_MAX)
-		r = err_set(err, EINVAL, "--pieces: too many");
+	if (r == 0 && q->pieces > PIPE_MAX_PASSES)
+		r = err_set(err, EINVAL, "--pieces: at most %d", PIPE_MAX_PASSES);
 	p->pieces = q->pieces ? (uint32_t)q->pieces : 1;
 	for (uint32_t i = 0; i < p->n_stages && r == 0; i++)
 		r = set_stage(q, p, i, err);
 	if (r == 0 && q->update)
-		r = units_time(q->update, &p->update_ns, err);
+		r = time_of("--update", q->update, 0, 1, &p->update_ns, err);
 	return r == 0 ? set_memory(q, p, err) : r;
 }
 

@@ -60,17 +60,20 @@ static int run(enum command command, int argc, char **argv)
 {
 	CLEANUP(request_deinit) struct predict_request q;
 	struct err err = {""};
-	int r = request_init(&q);
+	int r = request_init(&q), code = 2;
 
 	if (r == 0)
 		r = request_take(&q, command, argc, argv, &err);
 	if (r == 1)
 		return usage(command);
 	r = r < 0 ? r : request_play(&q, &err);
-	r = r < 0 ? r : show(&q, command == COMMAND_BLAME, &err);
+	if (r == 0) {
+		code = 1;
+		r = show(&q, command == COMMAND_BLAME, &err);
+	}
 	if (r < 0)
 		fprintf(stderr, "nbox %s: %s\n", argv[0], err.text[0] ? err.text : strerror(-r));
-	return r < 0 ? 2 : 0;
+	return r < 0 ? code : 0;
 }
 
 int cmd_predict(int argc, char **argv)

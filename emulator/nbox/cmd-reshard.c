@@ -168,41 +168,75 @@ static void verify_print(const struct verified *v, const char *link)
 /* Return: 0; 1: something is wrong; a negative errno with the sentence. */
 static int verify(const struct request *q, const struct answer *a, struct err *err)
 {
-	const struct verify v = {&a->reshard, &a->plan, a->of.strategy, &a->of.net, q->link};
+	const char *link = q->link ? q->link : "shm";
+	const struct verify v = {&a->reshard, &a->plan, a->of.strategy, &a->of.net, link};
 	struct verified done;
 	int r = verify_run(&v, &done, err);
 
 	if (r == 0 && q->json)
-		r = verify_json(&done, q->link, q->json, err);
+		r = verify_json(&done, link, q->json, err);
 	if (r == 0 && !is_stdout(q->json))
-		verify_print(&done, q->link);
+		verify_print(&done, link);
 	if (r == 0 && (done.wrong || done.crossing_bytes != done.expected_bytes))
 		return 1;
 	return r;
 }
 
+/* Options that would do nothing. */
+static int check_words(const struct request *q, const struct option_word *other, struct err *err)
+{
+	if (q->is_table2 && (q->verb != VERBS || other->name[0]))
+		return err_set(err, EINVAL, "--suite table2 takes --seed and --json only, not %s",
+			       other->name[0] ? other->name : verbs[q->verb]);
+	if (q->verb == VERBS && !q->is_table2)
+		return err_set(err, EINVAL,
+			       "what? nbox reshard plan, verify, or --suite table2; see --help");
+	if (q->verb == PLAN && q->link)
+		return err_set(err, EINVAL, "--link: of verify; a plan starts no processes");
+	if (q->verb == VERIFY && q->trace)
+		return err_set(err, EINVAL, "--trace: of plan; verify measures no time");
+	if (is_stdout(q->json) && is_stdout(q->trace))
+		return err_set(err, EINVAL, "--json and --trace both go to standard output");
+	return 0;
+}
+
+/* First the network of a preset or file, which --nic and --inside may change, wherever they
+ * stand. */
 static int take_words(struct request *q, int argc, char **argv, struct err *err)
 {
-	struct option_word w;
+	struct option_word w, other = {.name = ""}, fabric = {.name = ""};
 	int r = 0;
 
-	for (int i = 1; r == 0 && i < argc;) {
-		r = option_take(COMMAND_RESHARD, argc, argv, &i, &w, err);
-		if (r == OPTION_NONE)
-			r = take_verb(q, argv[i++], err);
-		else if (r == 0)
-			r = take_option(q, &w, err);
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 1; r == 0 && i < argc;) {
+			bool is_fabric;
+
+			r = option_take(COMMAND_RESHARD, argc, argv, &i, &w, err);
+			if (r == OPTION_NONE) {
+				r = pass ? take_verb(q, argv[i], err) : 0;
+				i++;
+				continue;
+			}
+			is_fabric = w.id == FLAG_RESHARD_PRESET || w.id == FLAG_RESHARD_FABRIC;
+			if (r == 0 && is_fabric && pass == 0 && fabric.name[0])
+				r = err_set(err, EINVAL, "%s or %s: of one network", fabric.name,
+					    w.name);
+			if (is_fabric)
+				fabric = w;
+			if (w.id != FLAG_RESHARD_SUITE && w.id != FLAG_RESHARD_SEED &&
+			    w.id != FLAG_RESHARD_JSON)
+				other = w;
+			if (r == 0 && is_fabric == (pass == 0))
+				r = take_option(q, &w, err);
+		}
 	}
-	if (r == 0 && q->verb == VERBS && !q->is_table2)
-		r = err_set(err, EINVAL,
-			    "what? nbox reshard plan, verify, or --suite table2; see --help");
-	return r;
+	return r < 0 ? r : check_words(q, &other, err);
 }
 
 int cmd_reshard(int argc, char **argv)
 {
 	CLEANUP(answer_deinit) struct answer a = {0};
-	struct request q = {.verb = VERBS, .link = "shm"};
+	struct request q = {.verb = VERBS};
 	struct err err = {""};
 	int r, code = 1;
 

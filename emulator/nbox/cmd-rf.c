@@ -100,7 +100,7 @@ int cmd_rf(int argc, char **argv)
 	const char *file = NULL, *json = NULL;
 	struct err err = {""};
 	uint32_t n = 0;
-	int r = take_words(argc, argv, &file, &json, &err);
+	int r = take_words(argc, argv, &file, &json, &err), code = 2;
 	CLEANUP(freep) char *text = NULL;
 	size_t len;
 
@@ -112,9 +112,11 @@ int cmd_rf(int argc, char **argv)
 		r = indices_read(file, text, &list, &n, &err);
 	if (r == 0 && (!json || strcmp(json, "-") != 0))
 		print(list, n, stdout);
-	if (r == 0 && json)
+	if (r == 0 && json) {
+		code = 1;
 		r = write_json(list, n, json, &err);
+	}
 	if (r < 0)
 		fprintf(stderr, "nbox rf: %s\n", err.text);
-	return r < 0 ? 2 : 0;
+	return r < 0 ? code : 0;
 }

@@ -196,7 +196,7 @@ static int answer(struct request *q, struct err *err)
 	}
 	if (r == 0 && is_text && q->is_verified && q->sharder == SHARDERS)
 		shard_print_picks(q->tasks, q->n, stdout);
-	return r == 0 && q->json ? write_json(q, err) : r;
+	return r;
 }
 
 int cmd_shard(int argc, char **argv)
@@ -206,7 +206,7 @@ int cmd_shard(int argc, char **argv)
 			    .memory = INFINITY,
 			    .job = {.batch = 4096, .card = lookup_a100}};
 	struct err err = {""};
-	int r = config_new(&q.config);
+	int r = config_new(&q.config), code = 2;
 
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -214,7 +214,11 @@ int cmd_shard(int argc, char **argv)
 	r = r < 0 ? r : take_words(&q, argc, argv, &err);
 	r = r < 0 ? r : ask_configure(q.config, q.file, &q.ask, &err);
 	r = r < 0 ? r : answer(&q, &err);
+	if (r == 0 && q.json) {
+		code = 1;
+		r = write_json(&q, &err);
+	}
 	if (r < 0)
 		fprintf(stderr, "nbox shard: %s\n", err.text[0] ? err.text : strerror(-r));
-	return r < 0 ? 2 : 0;
+	return r < 0 ? code : 0;
 }

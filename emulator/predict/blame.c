@@ -182,7 +182,8 @@ int blame_find(const struct predict_task *t, enum predict_sync sync, const struc
 	for (uint32_t j = 0; j < t->n_joins; j++)
 		if (blames[j].n_ranks > 1)
 			blames[n++] = blames[j];
-	memcpy(kernels, t->kernels, t->n_kernels * sizeof(*kernels));
+	if (t->n_kernels)
+		memcpy(kernels, t->kernels, t->n_kernels * sizeof(*kernels));
 	qsort(blames, n, sizeof(*blames), by_wait);
 	for (uint32_t i = 0; i < n && i < n_asked && r == 0; i++)
 		r = ask(t, sync, p, kernels, &blames[i]);

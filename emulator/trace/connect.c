@@ -57,7 +57,45 @@ static int file_host(struct chrome *c, const char *host, uint32_t *ret)
 	return trace_add_host(c->t, host ? host : name, ret);
 }
 
-/* Ops' ranks, which are slots until now. Return: 0; -EEXIST with the sentence; -ENOMEM. */
+static bool is_member(const struct trace_comm *c, uint32_t rank)
+{
+	bool found = !c->members;
+
+	for (uint32_t i = 0; i < c->n && !found; i++)
+		found = c->members[i] == rank;
+	return found;
+}
+
+/* Whoever takes part in a process group's op is one of its ranks. Return: 0; -EINVAL with the
+ * sentence; -ENOMEM. */
+static int check_members(const struct chrome *c, struct err *err)
+{
+	const struct trace *t = c->t;
+	CLEANUP(freep) uint32_t *known = malloc(((size_t)t->n_comms + 1) * sizeof(*known));
+
+	if (!known)
+		return -ENOMEM;
+	memset(known, 0xff, t->n_comms * sizeof(*known));
+	for (uint32_t i = c->first; i < t->n_ops; i++) {
+		const struct trace_op *o = &t->ops[i];
+		uint32_t rank = t->ranks[o->rank].rank;
+
+		if (o->comm >= t->n_comms || known[o->comm] == o->rank)
+			continue;
+		if (!is_member(&t->comms[o->comm], rank))
+			return err_set(err, EINVAL,
+				       "%s: '%.80s' at %.3f us is of process group '%.80s', which "
+				       "does not have rank %u, whose trace this is",
+				       c->file, trace_name(t, o->name),
+				       o->start_ns / 1e3 + c->zero_us,
+				       trace_name(t, t->comms[o->comm].name), rank);
+		known[o->comm] = o->rank;
+	}
+	return 0;
+}
+
+/* Ops' ranks, which are slots until now. Return: 0; -EEXIST, -EINVAL with the sentence; -ENOMEM.
+ */
 static int find_ranks(struct chrome *c, const char *host, struct err *err)
 {
 	CLEANUP(freep) uint32_t *ranks = calloc(c->n_slots + 1, sizeof(*ranks));
@@ -90,7 +128,7 @@ static int find_ranks(struct chrome *c, const char *host, struct err *err)
 	if (chrome_number(c->info, "world_size", &world) && world < TRACE_RANKS_MAX &&
 	    world > t->world)
 		t->world = (uint32_t)world;
-	return r;
+	return r < 0 ? r : check_members(c, err);
 }
 
 /* --- by number ---------------------------------------------------------------------------------

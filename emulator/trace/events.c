@@ -131,7 +131,7 @@ static int read_members(struct reader *r, struct err *err)
 	}
 	if (!has_events)
 		return err_set(err, EINVAL, "%s: is no trace: it has no list traceEvents", r->file);
-	if (c == EOF)
+	if (c != '}')
 		return err_set(err, EINVAL, "%s: ends in the middle, behind event %lu", r->file,
 			       r->n_events);
 	return 0;
@@ -141,12 +141,17 @@ int events_read(FILE *f, const char *file, const struct events_sink *sink, void 
 		struct err *err)
 {
 	struct reader r = {.f = f, .file = file, .sink = sink, .ctx = ctx};
-	int c = next_mark(&r);
+	int c = next_mark(&r), result;
 
-	if (c == '{')
-		return read_members(&r, err);
-	if (c == '[')
-		return read_events(&r, err);
+	if (c == '{' || c == '[') {
+		result = c == '{' ? read_members(&r, err) : read_events(&r, err);
+		if (result == 0 && next_mark(&r) != EOF)
+			return err_set(err, EINVAL,
+				       "%s: goes on behind its end and event %lu: is it two traces "
+				       "in one file?",
+				       file, r.n_events);
+		return result;
+	}
 	if (c == 0x1f)
 		return err_set(err, EINVAL, "%s: is compressed: gunzip it first", file);
 	return err_set(err, EINVAL, "%s: is no trace: it does not begin as JSON does", file);

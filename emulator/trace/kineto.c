@@ -54,7 +54,17 @@ static int told_members(const struct chrome *c, const char *group, uint64_t n, u
 	return *ret ? (int)n : -ENOMEM;
 }
 
-/* Return: 0; -EFBIG with the sentence; -ENOMEM. */
+/* A number that may be missing. Return: 0; -EINVAL with the sentence: it is there, and is no count.
+ */
+static int read_count(const json_t *args, const char *name, uint64_t *ret, struct err *err)
+{
+	if (chrome_number(args, name, ret) || !json_object_get(args, name))
+		return 0;
+	return err_set(err, EINVAL, "%s: %.12g is no count", name,
+		       json_number_value(json_object_get(args, name)));
+}
+
+/* Return: 0; -EINVAL, -EFBIG with the sentence; -ENOMEM. */
 static int find_comm(struct chrome *c, const json_t *args, uint32_t *ret, struct err *err)
 {
 	const char *group = json_string_value(json_object_get(args, "Process Group Name"));
@@ -63,8 +73,11 @@ static int find_comm(struct chrome *c, const json_t *args, uint32_t *ret, struct
 	int known;
 
 	*ret = TRACE_NONE;
-	if (!group || !chrome_number(args, "Group size", &n) || n > TRACE_RANKS_MAX)
+	if (!group || !chrome_number(args, "Group size", &n))
 		return 0;
+	if (n == 0 || n > TRACE_RANKS_MAX)
+		return err_set(err, EINVAL, "Group size: %.12g: a process group has 1 to %d ranks",
+			       (double)n, TRACE_RANKS_MAX);
 	if (c->t->n_comms == COMMS_MAX)
 		return err_set(err, EFBIG, "more than %d process groups", COMMS_MAX);
 	known = torch_ranks(json_object_get(args, "Process Group Ranks"), &members);
@@ -96,14 +109,14 @@ static uint64_t count_of(uint32_t kind, uint64_t in, uint64_t out, uint64_t grou
 	}
 }
 
-/* What PyTorch says of NCCL's kernel. Return: 0; -EFBIG with the sentence; -ENOMEM. */
+/* What PyTorch says of NCCL's kernel. Return: 0; -EINVAL, -EFBIG with the sentence; -ENOMEM. */
 static int read_collective(struct chrome *c, const json_t *args, const char *kernel,
 			   struct trace_op *op, struct err *err)
 {
 	const char *name = json_string_value(json_object_get(args, "Collective name"));
 	uint64_t in = 0, out = 0, group = 0, bytes,
 		 each = torch_type_bytes(json_string_value(json_object_get(args, "dtype")));
-	int kind = torch_collective(name, kernel);
+	int kind = torch_collective(name, kernel), r;
 
 	op->kind = TRACE_COLLECTIVE;
 	if (kind == TORCH_SEND || kind == TORCH_RECV) {
@@ -114,9 +127,11 @@ static int read_collective(struct chrome *c, const json_t *args, const char *ker
 		op->coll = (uint32_t)kind;
 		op->peer = number_or(args, "Root", TRACE_NONE);
 	}
-	chrome_number(args, "In msg nelems", &in);
-	chrome_number(args, "Out msg nelems", &out);
-	chrome_number(args, "Group size", &group);
+	r = read_count(args, "In msg nelems", &in, err);
+	r = r < 0 ? r : read_count(args, "Out msg nelems", &out, err);
+	r = r < 0 ? r : read_count(args, "Group size", &group, err);
+	if (r < 0)
+		return r;
 	if (__builtin_mul_overflow(count_of(op->coll, in, out, group), each, &bytes))
 		return err_set(err, EINVAL, "a collective of %llu elements: that is none",
 			       (unsigned long long)(in > out ? in : out));

@@ -72,7 +72,7 @@ bool option_is_list(enum option_id id)
 {
 	return options[id].kind == KIND_LIST || options[id].kind == KIND_MAP || id == FLAG_EXPECT ||
 	       id == FLAG_COUNTS || id == FLAG_SWEEP_LIST || id == FLAG_PIPE_WITH ||
-	       id == FLAG_TRACE_SKEW;
+	       id == FLAG_TRACE_SKEW || id == FLAG_PREDICT_SCALE || id == FLAG_SHARD_TABLES;
 }
 
 /* The option that begins @word; its value where that is in the same word. */

@@ -272,6 +272,7 @@ int add_op(struct maker *m, const struct job_op *op)
 {
 	struct shape s;
 	double factor, add, ns;
+	uint64_t hops;
 	int r;
 
 	if (m->p->policy == PLAY_DAYDREAM)
@@ -284,12 +285,13 @@ int add_op(struct maker *m, const struct job_op *op)
 		return 0;
 	r = shape_make(m->p->costs, op, &s, m->err);
 	m->shape = &s;
+	hops = r == 0 ? hops_count(&s.s, s.period) : 0;
 	if (m->p->without_queues) /* the links are this op's alone */
 		number_table_deinit(&m->devices);
 	if (r == 0 && m->p->costs->n_servers && op->kind == COLL_ALLREDUCE) {
 		r = add_server(m, op, &s, factor);
-	} else if (r == 0 &&
-		   (s.is_whole || hops_count(&s.s, s.period) * pieces_of(m, &s) > m->most_hops)) {
+	} else if (r == 0 && (s.is_whole || hops * pieces_of(m, &s) > m->most_hops ||
+			      (hops == 0 && s.whole_ns > 0))) { /* of one rank; it took its time */
 		r = shape_whole(m->p->costs, op, &s, &ns, m->err);
 		r = r < 0 ? r : add_whole(m, op, factor * ns + add);
 	} else if (r == 0) {

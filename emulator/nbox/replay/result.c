@@ -203,7 +203,8 @@ static int find_path(const struct job *j, const struct played *p, struct result 
 	}
 	e = walk(&w, vertex, from);
 	number_table_deinit(&w.known);
-	qsort(r->parts, r->n_parts, sizeof(*r->parts), by_ns);
+	if (r->n_parts)
+		qsort(r->parts, r->n_parts, sizeof(*r->parts), by_ns);
 	return e;
 }
 

@@ -16,10 +16,11 @@ is "$(json p.json 'abs(d["error_pct"]) < 5')" True "the prediction is the run's 
 is "$(json p.json 'all(i["predicted_ms"] >= i["baseline_ms"] for i in d["iterations"])')" True "no prediction is below the baseline"
 is "$(json p.json 'abs(sum(s["ms"] for s in d["critical_path"]) - sorted(i["predicted_ms"] for i in d["iterations"])[(len(d["iterations"]) - 1) // 2]) < 1e-3')" \
 	True "the path has no gaps"
-exits 0 "with a rank that computes longer still" "$NBOX" predict ddp --scale-compute 2=2 --json slower.json
+exits 0 "with a rank that computes longer still" "$NBOX" predict ddp --scale-compute 2=2 --scale-compute 0=1.5 --json slower.json
 is "$("$NBOX" predict ddp --scale-compute 2=2 --json - | tee both.json | head -c 1)" "{" "JSON on standard output has no table before it"
 is "$(python3 -c 'import json; a, b = (json.load(open(f))["predicted_ms"] for f in ("p.json", "slower.json")); print(b > 1.5 * a)')" True \
 	"the iteration follows it"
+exits 1 "a full disk" "$NBOX" predict ddp --json /dev/full
 exits 0 "blame" "$NBOX" blame ddp --json b.json
 is "$(json b.json 'd["blame"][0]["culprit"]')" 2 "the culprit is the slow rank"
 is "$(json b.json 'd["blame"][0]["won_ms"] > 0 and sum(b["waits_ms"] for b in d["blame"]) > d["blame"][0]["won_ms"]')" True \
@@ -66,6 +67,8 @@ is "$(json gb.json '(d["blame"][0]["culprit"], round(d["blame"][0]["won_ms"] * 1
 printf 'E,D,L\n1000000,64,30\n500000,128,5\n2000,32,80\n10000000,64,1.5\n100,256,20\n300000,64,50\n50000,128,12\n8000000,32,25\n' >t.csv
 exits 0 "six sharders, played in the emulator" "$NBOX" shard --tables t.csv --gpus 4 --mem 4GB --preset dgx-a100 --model nccl --verify --json s.json
 is "$(json s.json '[p["gpu_of_table"] for p in d["tasks"][0]["plans"] if p["sharder"] == "lookup"]')" "[[3, 1, 2, 2, 0, 1, 3, 2]]" "tables go where they must"
+exits 0 "two tasks" "$NBOX" shard --tables t.csv --tables t.csv --gpus 4 --mem 4GB --preset dgx-a100 --json two.json
+is "$(json two.json 'len(d["tasks"])')" 2 "both are answered"
 is "$(json s.json 'd["tasks"][0]["pick_is_good"] and all(abs(p["error_pct"]) < 15 for p in d["tasks"][0]["plans"] if p["fits"])')" True "the emulator agrees"
 printf '0,0,0 1 4 6\n0,0,1 2 3 5 7\n0 0 0 5 7\n0 0 1 6\n' >i.txt
 exits 0 "reuse factors" "$NBOX" rf --indices i.txt

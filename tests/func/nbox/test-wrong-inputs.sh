@@ -24,6 +24,14 @@ printf 'kind,bytes,us\nalreduce,8,1\n' >kind.csv
 printf 'node_hour: {default: 3, default: 4}\n' >twice.prices
 printf 'currency: ""\n' >empty.prices
 echo '{"traceEvents": []}' >cpu.json && gzip -c cpu.json >trace.json.gz
+kernel() # kernel KEY=VALUE...: a trace of one collective
+{
+	printf '[{"ph": "X", "cat": "kernel", "name": "ncclKernel", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args": {"Collective name": "allreduce", "Process Group Name": "0", %s}}]' "$1"
+}
+kernel '"Group size": 2147483648' >groups.json
+kernel '"In msg nelems": -5' >counts.json
+kernel '"Group size": 2, "Process Group Ranks": "[0, 1]"' >rank-5.json
+echo '[][]' >two.json
 printf 'a 1us\nb\n' >bad.kernels
 printf 'print()\n' >train.py
 printf '#!/bin/sh\r\n' >from-windows && chmod +x from-windows
