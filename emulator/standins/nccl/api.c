@@ -308,7 +308,7 @@ API(ncclResult_t, ncclSignal,
 {
 	if (sigIdx || ctx || flags)
 		return refuse_rma("ncclSignal", sigIdx, ctx, flags);
-	return RMA_CALL(0, ncclInt8, peer, "ncclSignal", RMA_SIGNAL);
+	return RMA_CALL(0, ncclInt8, peer, "ncclSignal", .what = RMA_SIGNAL);
 }
 
 API(ncclResult_t, ncclWaitSignal,
@@ -324,7 +324,7 @@ API(ncclResult_t, ncclWaitSignal,
 					  signalDescs[i].ctx, 0);
 	for (int i = 0; i < nDesc && !r; i++)
 		r = RMA_CALL((size_t)signalDescs[i].opCnt, ncclInt8, signalDescs[i].peer,
-			     "ncclWaitSignal", RMA_WAIT);
+			     "ncclWaitSignal", .what = RMA_WAIT);
 	return r;
 }
 
