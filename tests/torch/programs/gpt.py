@@ -26,6 +26,7 @@ def main():
     p.add_argument("--parallel", choices=["ddp", "fsdp2"], default="ddp")
     for name, value in (("layers", 24), ("width", 2048), ("heads", 16), ("length", 2048), ("vocabulary", 50304), ("batch", 8), ("steps", 8), ("warmup", 2), ("seed", 1)):
         p.add_argument(f"--{name}", type=int, default=value)
+    p.add_argument("--buckets", metavar="MIB,...", help="ddp: bucket_cap_mb, or bucket_cap_mb_list, in place of its default")
     p.add_argument("--recompute", action="store_true", help="blocks compute their activations again in the backward pass")
     args = p.parse_args()
     args.graph, Block.recompute = False, args.recompute
