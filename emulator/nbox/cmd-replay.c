@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/options.h"
+#include "base/suggest.h"
 #include "nbox/commands.h"
 #include "nbox/replay/result.h"
 #include "nbox/replay/source.h"
@@ -55,6 +56,22 @@ static int take_scale(struct args *a, const char *value, struct err *err)
 	return 0;
 }
 
+static const char *const policies[] = {"event", "dpro", "daydream"};
+
+static int take_policy(const char *value, enum play_policy *ret, struct err *err)
+{
+	const char *near = suggest(value, policies, ARRAY_SIZE(policies));
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(policies); i++) {
+		if (strcmp(value, policies[i]) == 0) {
+			*ret = (enum play_policy)i;
+			return 0;
+		}
+	}
+	return err_set(err, EINVAL, "'%s' is none of event, dpro, daydream%s%s%s", value,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 static int take_option(void *ctx, const struct option_word *w, struct err *err)
 {
 	struct args *a = ctx;
@@ -64,9 +81,7 @@ static int take_option(void *ctx, const struct option_word *w, struct err *err)
 	if (w->id == FLAG_REPLAY_TRACE)
 		a->trace = w->value;
 	else if (w->id == FLAG_REPLAY_POLICY)
-		a->policy = strcmp(w->value, "dpro") == 0       ? PLAY_DPRO
-			    : strcmp(w->value, "daydream") == 0 ? PLAY_DAYDREAM
-								: PLAY_EVENT;
+		return take_policy(w->value, &a->policy, err);
 	else if (w->id == FLAG_REPLAY_COMPAT)
 		a->is_compat = true;
 	else
@@ -76,7 +91,6 @@ static int take_option(void *ctx, const struct option_word *w, struct err *err)
 
 static void print_head(const struct args *a, const struct source *s, const struct result *r)
 {
-	static const char *const policies[] = {"event", "dpro", "daydream"};
 	double off = r->was_median_ns > 0 ? 100 * (r->median_ns / r->was_median_ns - 1) : 0;
 
 	printf("-- nbox replay: %u ranks, %u recorded; policy %s\n", s->job.world, s->job.n_ranks,
@@ -127,6 +141,8 @@ int cmd_replay(int argc, char **argv)
 
 	if (r == 1)
 		return usage();
+	if (r == 0 && a.is_compat && a.policy != PLAY_DAYDREAM)
+		r = err_set(&err, EINVAL, "--daydream-compat: of --policy daydream");
 	if (r == 0 && a.scale)
 		r = err_prefix(&err, words_scale(a.scale, &a.changes, &a.n_changes, &err),
 			       "--scale");

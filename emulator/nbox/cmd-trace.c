@@ -111,6 +111,8 @@ static int take_words(struct args *a, int argc, char **argv, struct err *err)
 				      : "to which file? --out FILE");
 	if ((a->n_skews || a->early_ns > 0) && verb != 2)
 		return err_set(err, EINVAL, "--skew and --recv-early are of export");
+	if (a->has_drift && verb != 0 && verb != 1)
+		return err_set(err, EINVAL, "--drift: of align and merge");
 	return 0;
 }
 
