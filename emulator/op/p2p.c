@@ -43,6 +43,8 @@ int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, str
 		struct wire_p2p p;
 
 		memcpy(&p, list + i * sizeof(p), sizeof(p));
+		if (p2p->pair.is_onesided && p.bytes < WIRE_SIGNAL_BYTES)
+			p.bytes = WIRE_SIGNAL_BYTES;
 		if (p.peer >= c->n_ranks)
 			return err_set(err, EPROTO, "a call to rank %u of %u ranks", p.peer,
 				       c->n_ranks);
@@ -378,6 +380,17 @@ int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err)
 	for (uint32_t k = 0; r == 0 && k < x.n_ranks; k++)
 		r = index_rank(run, &x, k, err);
 	return r;
+}
+
+uint64_t p2p_n_awaited(const struct op *op)
+{
+	const struct sched *s = op->sched;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_p2p; i++)
+		if (!s->p2p[i].is_send && s->p2p[i].peer != s->p2p_rank)
+			n += sched_conn_messages(s, s->p2p[i].peer, s->p2p_rank, s->p2p[i].lane);
+	return n;
 }
 
 /* --- what they wait for ---------------------------------------------------------------- */

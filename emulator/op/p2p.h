@@ -13,6 +13,9 @@ int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, str
  * as above. */
 int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err);
 
+/* The messages that come to @op's rank, once runs play all its calls. */
+uint64_t p2p_n_awaited(const struct op *op);
+
 /* The first call of @op that waits for @peer (NULL: for one that has freed the communicator); NULL:
  * none does. */
 const struct pair_call *p2p_waits_for(const struct op *op, const struct comm_member *peer);

@@ -21,8 +21,6 @@
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
-#define SIGNAL_BYTES 8 /* of one without data */
-
 /* One communicator's share. */
 struct batch {
 	struct comm *comm;
@@ -119,8 +117,8 @@ static int add_p2p(struct op *op, const struct call *call)
 {
 	bool is_own = call->is_onesided && call->root == call->comm->rank;
 	uint64_t n = is_own ? 0 : call->is_onesided && !call->is_send ? call->count : 1;
-	uint64_t bytes =
-		call->is_onesided && call->bytes < SIGNAL_BYTES ? SIGNAL_BYTES : call->bytes;
+	bool is_short = call->is_onesided && call->is_send && call->bytes < WIRE_SIGNAL_BYTES;
+	uint64_t bytes = is_short ? WIRE_SIGNAL_BYTES : call->bytes;
 	int r = 0;
 
 	for (uint64_t i = 0; !r && i < n; i++)

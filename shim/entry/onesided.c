@@ -8,7 +8,6 @@
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
 #include "shim/entry/result.h"
-#include "shim/progress/session.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
@@ -130,10 +129,6 @@ static ncclResult_t check(const struct call *call, const char *what, int peer, i
 
 	if (result != ncclSuccess)
 		return result;
-	if (session_welcome()->exchange != EXCHANGE_NONE)
-		return last_error_set(ncclInvalidUsage,
-				      "%s: one-sided calls are played with --exchange none (nbox)",
-				      what);
 	if (peer < 0 || (uint32_t)peer >= c->n_ranks)
 		return last_error_set(ncclInvalidArgument,
 				      "%s: rank %d of a communicator of %u ranks", what, peer,

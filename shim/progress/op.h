@@ -40,6 +40,7 @@ struct op_run {
 	struct op_conn *conns; /* open addressing; kept for the next run */
 	uint32_t n_conns, conn_slots;
 	uint64_t n_sent, n_received;
+	uint64_t n_awaited; /* that no player waits for: of puts and signals. Valid when has_end */
 };
 
 struct op {

@@ -49,7 +49,8 @@ static void check_complete(struct op *op)
 {
 	struct op_run *run = &op->run;
 
-	if (!run->is_live || !run->has_end || (run->player && !player_done(run->player)))
+	if (!run->is_live || !run->has_end || run->n_received < run->n_awaited ||
+	    (run->player && !player_done(run->player)))
 		return;
 	if (op->comm->dev->waits_for_due) {
 		open_gate(op, run->due_ns);
@@ -176,7 +177,7 @@ static void run_arrived(struct note *n)
 	run->start_ns = times_of(op)->arrive_ns;
 	run->is_live = true;
 	run->has_end = run->is_open = run->is_due = false;
-	run->n_sent = run->n_received = 0;
+	run->n_sent = run->n_received = run->n_awaited = 0;
 	run->n_conns = 0;
 	if (run->conns)
 		memset(run->conns, 0, run->conn_slots * sizeof(*run->conns));
@@ -210,6 +211,7 @@ static int release(struct op *op, const struct wire_release *frame, struct err *
 		return err_set(err, EPROTO, "a second RELEASE for op %llu",
 			       wire_seq_number(run->seq));
 	run->has_end = true;
+	run->n_awaited = frame->n_messages;
 	run->due_ns = session_from_daemon(frame->end_ns);
 	run->ahead_ns = frame->end_ns - run->due_ns;
 	run->clock_error_ns = session_clock_error_ns(run->due_ns);
@@ -250,6 +252,8 @@ void play_frame(struct comm *c, const struct wire_hdr *h, const void *body)
 		r = message_received(op, h, &err);
 	if (r)
 		fail(c, -EBADMSG, err.text);
+	else if (op && h->type == WIRE_MESSAGE)
+		check_complete(op);
 }
 
 static void on_failed(struct op *op, int r, const char *why)

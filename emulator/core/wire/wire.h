@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 13
+#define WIRE_VERSION 14
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -249,6 +249,10 @@ struct wire_point {
 	uint32_t unused;
 };
 
+#define WIRE_SIGNAL_BYTES 8 /* of a signal without data */
+
+/* ONESIDED: sends are puts and signals; receives wait for one each, whose bytes only its sender
+ * knows: 0. */
 struct wire_p2p {
 	uint32_t peer;
 	uint32_t is_send;
@@ -260,6 +264,7 @@ struct wire_p2p {
 struct wire_release {
 	uint64_t start_ns, end_ns; /* daemon's clock */
 	uint64_t number;           /* of the op in the run */
+	uint64_t n_messages;       /* ONESIDED: so many come, of all that it waits for */
 };
 
 struct wire_move {

@@ -99,10 +99,13 @@ const struct engine_sink op_sink = {.send = sink_send, .end = sink_end};
 
 void run_on_released(struct post *post)
 {
-	struct wire_release m = {post->start_ns, post->end_ns, post->number};
+	struct wire_release m = {post->start_ns, post->end_ns, post->number, 0};
 	struct op *op = post->op;
 	struct wire_hdr h;
 
+	if (op->p2p && op->p2p->pair.is_onesided &&
+	    op->comm->ops->config->exchange != EXCHANGE_NONE)
+		m.n_messages = p2p_n_awaited(op);
 	post->told_ns = post->earliest_ns = post->end_ns;
 	if (post->end_ns > op->moved_ns || post == op->posts)
 		op->moved_ns = post->end_ns;
@@ -217,12 +220,22 @@ void run_on_moved(struct run *run)
 			       run->end_ns);
 }
 
+/* From when on messages go. What was put before a rank waits for it may be there already. */
+static uint64_t begin_ns(const struct run *run, uint64_t alone_ns)
+{
+	bool is_onesided = !run->call && run->posts[0]->op->p2p->pair.is_onesided;
+	uint64_t takes_ns = (uint64_t)run->timing.end_ns;
+
+	return is_onesided && alone_ns < run->start_ns + takes_ns ? alone_ns - takes_ns
+								  : run->start_ns;
+}
+
 int run_play(struct run *run, struct err *err)
 {
 	struct engine *engine = live_of(run->comm->ops)->engine;
 	uint64_t alone_ns = run->end_ns - (uint64_t)run->waits_ns;
-	int r = engine_start(engine, run->border, &run->timing, run->start_ns, alone_ns, run,
-			     &run->engine_op);
+	int r = engine_start(engine, run->border, &run->timing, begin_ns(run, alone_ns), alone_ns,
+			     run, &run->engine_op);
 
 	if (r < 0)
 		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));

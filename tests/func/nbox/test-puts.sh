@@ -52,7 +52,26 @@ is "$(ends one)" "14 2 2" "a put takes its message's time, a wait what is left o
 exits 0 "re-timed" "$NBOX" retime one --out again
 is "$(ends again)" "14 2 2" "the same comes out of the record"
 exits 0 "beside a slow rank" "$NBOX" retime two --what-if slow:rank=3,compute=2 --out slow
-exits 1 "messages over the link" timeout 60 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --exchange messages "${model[@]}" --out messages -- "$puts"
-says "one-sided calls are played with --exchange none" "are refused"
+# messages RUN: those of rank 0's first ops: signals, puts of 4000 bytes in chunks of 1 KiB, waits for the like
+messages() {
+	"$NBOX" record dump --json --kind op "$1" | python3 -IS -c 'import json, sys
+rows = sorted((r for r in map(json.loads, sys.stdin) if r["world_rank"] == 0), key=lambda r: r["seq"])
+print(*[r["n_messages"] for r in rows[:6]])'
+}
+while read -r exchange link; do
+	exits 0 "$exchange over $link" timeout 60 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --exchange "$exchange" --link "$link" --chunk 1KiB "${model[@]}" --out "$exchange-$link" -- "$puts" --rounds 1
+	says "puts: rank 0 of 4: 1000 right, 2000 of other ranks" "$exchange over $link: the data is the same"
+	is "$(ends "$exchange-$link")" "14 2 2" "$exchange over $link: the ends are the same"
+	is "$(messages "$exchange-$link")" "3 3 4 4 3 3" "$exchange over $link: a wait gets as many messages as a put of its sender has chunks"
+done <<'T'
+messages shm
+messages tcp
+payload shm
+payload tcp
+T
+exits 0 "slow messages" timeout 60 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --exchange messages --model alphabeta:alpha=400ms,bw=1GB/s --out late -- "$puts" --rounds 1
+is "$("$NBOX" record dump --json --kind op late | python3 -IS -c 'import json, sys
+print(max(r["release_ns"] - r["due_ns"] for r in map(json.loads, sys.stdin) if not r["calls"][0]["is_send"]) < 400000000)')" True "what was put before the wait does not keep it"
+exits 0 "payload, two of four, on a node" timeout 60 "$NBOX" run --quiet --nodes 2 --gpus-per-node 2 --exchange payload "${model[@]}" --out payload-two -- "$puts" --rounds 1
 nothing_left
 finish
