@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "calibrate/skew.h"
 #include "config/check-fabric.h"
 #include "config/check-link.h"
 #include "config/convert.h"
@@ -15,6 +17,8 @@
 #include "config/spec.h"
 #include "schedule/schedule.h"
 #include "wire/wire.h"
+
+#define ALLTOALL_BYTES_MAX (16u << 20) /* as of other files that a run folder keeps */
 
 #define POLL_MAX_NS 1e9
 #define RATIO_MAX 1000.0
@@ -448,6 +452,23 @@ static int check_model(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_alltoall(struct config *c, struct err *err)
+{
+	const char *file = config_text(c, CONFIG_ALLTOALL);
+	CLEANUP(freep) char *text = NULL;
+	struct err why;
+	size_t n;
+	int r;
+
+	free(c->alltoall);
+	c->alltoall = NULL;
+	if (!file || strcmp(file, "none") == 0)
+		return 0;
+	r = file_read(file, ALLTOALL_BYTES_MAX, &text, &n, &why);
+	r = r < 0 ? r : skew_read(file, text, &c->alltoall, &c->n_alltoall, &why);
+	return r < 0 ? value_refuse(c, CONFIG_ALLTOALL, 0, err, "%s", why.text) : 0;
+}
+
 static int check_choices(struct config *c, struct err *err)
 {
 	int exchange = 0, data = 0, split = 0, work = 0, memory = 0, level = 0, r;
@@ -545,9 +566,9 @@ int config_finish(struct config *c, struct err *err)
 	    (r = check_ratio(c, CONFIG_GPU_SPEED, 1 / RATIO_MAX, &c->topology.gpu_speed, err)) <
 		    0 ||
 	    (r = check_steps(c, err)) < 0 || (r = check_model(c, err)) < 0 ||
-	    (r = check_choices(c, err)) < 0 || (r = check_schedule(c, err)) < 0 ||
-	    (r = check_addresses(c, err)) < 0 || (r = check_times(c, err)) < 0 ||
-	    (r = check_rdma(c, err)) < 0)
+	    (r = check_alltoall(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||
+	    (r = check_schedule(c, err)) < 0 || (r = check_addresses(c, err)) < 0 ||
+	    (r = check_times(c, err)) < 0 || (r = check_rdma(c, err)) < 0)
 		return r;
 	return 0;
 }

@@ -46,6 +46,7 @@ struct config *config_free(struct config *c)
 	link_changes_free(c->link_changes, c->n_link_changes);
 	reshardings_free(c->reshardings, c->n_reshardings);
 	free(c->addrs);
+	free(c->alltoall);
 	free(c->default_addr);
 	free(c->data_for);
 	free(c);

@@ -67,6 +67,8 @@ struct config {
 	size_t n_link_changes;
 	struct resharding *reshardings; /* owned */
 	size_t n_reshardings;
+	uint64_t *alltoall; /* owned; what each rank of n_alltoall sends to each; NULL: not given */
+	uint32_t n_alltoall;
 	struct step_rule steps; /* what a step is */
 	struct expect *expects; /* owned; as the items of CONFIG_EXPECT */
 	size_t n_expects;

@@ -15,7 +15,7 @@
 
 #define KEPT_MAX_BYTES (16u << 20) /* no reader of such a file takes more */
 
-static const enum option_id ids[] = {CONFIG_FABRIC, CONFIG_MODEL, CONFIG_LINKS};
+static const enum option_id ids[] = {CONFIG_FABRIC, CONFIG_MODEL, CONFIG_LINKS, CONFIG_ALLTOALL};
 
 /* "file=" of a model's parameters. */
 static const char *file_parameter(const char *text, size_t *ret_n)
@@ -31,13 +31,20 @@ static const char *file_parameter(const char *text, size_t *ret_n)
 	return at;
 }
 
+/* Whether all of the option's text is a file. */
+static bool is_file(enum option_id id, const char *text)
+{
+	return (id == CONFIG_FABRIC && fabric_is_file(text)) ||
+	       (id == CONFIG_ALLTOALL && strcmp(text, "none") != 0);
+}
+
 const char *kept_file(const struct config *c, enum option_id id, size_t *ret_n)
 {
 	const char *text = config_text(c, id);
 
 	if (text && (id == CONFIG_MODEL || id == CONFIG_LINKS))
 		return file_parameter(text, ret_n);
-	if (!text || id != CONFIG_FABRIC || !fabric_is_file(text))
+	if (!text || !is_file(id, text))
 		return NULL;
 	*ret_n = strlen(text);
 	return text;
@@ -51,7 +58,10 @@ static int put_beside(struct config *c, enum option_id id, int n_folder, const c
 	CLEANUP(freep) char *beside = NULL;
 	size_t n = text ? strlen(text) : 0;
 	/* a fabric may be called like its file */
-	const char *file = !text ? NULL : id == CONFIG_FABRIC ? text : file_parameter(text, &n);
+	const char *file = !text ? NULL
+			   : id == CONFIG_FABRIC || id == CONFIG_ALLTOALL
+				   ? text
+				   : file_parameter(text, &n);
 
 	if (!file || *file == '/')
 		return 0;

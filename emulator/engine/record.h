@@ -90,7 +90,10 @@ enum {
 	RECORD_PLANNED = 128,
 	RECORD_PLAN_ASSUMED = 256,
 	RECORD_LEFT_ALONE = 512,
-	RECORD_ONESIDED = 1024 /* its sends are puts, its receives waits for signals */
+	RECORD_ONESIDED = 1024, /* its sends are puts, its receives waits for signals */
+	/* an all-to-all by the matrix of --alltoall; one that does not match, and is left alone */
+	RECORD_BY_MATRIX = 2048,
+	RECORD_NOT_BY_MATRIX = 4096
 };
 
 /* One op of one real rank, once it is over. */

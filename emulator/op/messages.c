@@ -21,6 +21,8 @@ bool messages_are_alltoall(const struct op *op)
 	uint32_t n = op->comm->n_ranks;
 	CLEANUP(bitmap_deinit) struct bitmap met = {0};
 
+	if (op->p2p->matrix)
+		return true;
 	if (op->p2p->pair.is_onesided || n <= 2 || op->n_flows + 2 < 2 * n ||
 	    bitmap_init(&met, 2 * (uint64_t)n) < 0)
 		return false;

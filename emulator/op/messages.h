@@ -13,5 +13,6 @@ int messages_sent(struct post *post, struct err *err);
 bool messages_wait_for_nobody(const struct op *op);
 /* The calls of @run, with has_messages: what its posts' ends follow from. Return: as above. */
 int messages_play(struct run *run, struct err *err);
-/* Whether @op sends to and receives from each of the others, more than one. */
+/* Whether @op sends to and receives from each of the others, more than one, or --alltoall says that
+ * it is an all-to-all. */
 bool messages_are_alltoall(const struct op *op);

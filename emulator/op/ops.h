@@ -55,6 +55,7 @@ struct ops {
 	struct asked asked;        /* the collectives so far */
 	/* of the first op: the summary counts them */
 	bool is_below_bound_told, is_lag_told, is_peers_told, is_left_alone_told;
+	bool is_matrix_met; /* of --alltoall */
 	uint64_t planned; /* config->reshardings with a part of a step, the first 64, a bit each */
 };
 

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
+#include "op/alltoall.h"
 #include "op/ideal.h"
 #include "op/images.h"
 #include "op/messages.h"
@@ -67,7 +68,7 @@ int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, str
 	};
 	op->sched = &p2p->sched;
 	r = sched_init(&p2p->sched, err);
-	if (r == 0 && !p2p->pair.is_onesided && resharding_find(op) < 0)
+	if (r == 0 && !p2p->pair.is_onesided && (resharding_find(op) < 0 || alltoall_find(op) < 0))
 		return err_set(err, ENOMEM, "out of memory");
 	return r < 0 ? r : call_check_bytes(c, &p2p->sched, err);
 }
@@ -81,6 +82,8 @@ struct calls_of_run {
 	uint32_t *ranks, *n_by_rank; /* n_ranks of them */
 	const struct sched_p2p **by_rank;
 	uint32_t n_ranks;
+	struct matrix_calls matrix;
+	struct p2p_calls played; /* these, or the matrix's; borrowed */
 };
 
 static void calls_of_run_deinit(struct calls_of_run *x)
@@ -90,6 +93,7 @@ static void calls_of_run_deinit(struct calls_of_run *x)
 	free(x->ranks);
 	free(x->n_by_rank);
 	free(x->by_rank);
+	matrix_calls_deinit(&x->matrix);
 }
 
 /* Return: 0 or -ENOMEM. */
@@ -237,14 +241,16 @@ static double start_of(void *ctx, uint32_t rank)
 	return i > first ? start : p2p_start_of(a->run, a->run->posts[0], rank, a->is_plain);
 }
 
-/* Of real ranks: each of its posts. */
+/* Of real ranks: each of its posts. By a matrix they are over when the last rank is. */
 static void take_end(void *ctx, uint32_t rank, double end_ns, double port_ns)
 {
 	const struct ask *a = ctx;
 
 	(void)port_ns;
 	for (uint32_t i = 0; i < a->run->n_posts; i++)
-		if (a->run->posts[i]->member->rank == rank)
+		if (a->run->is_by_matrix)
+			a->ends[i] = fmax(a->ends[i], end_ns);
+		else if (a->run->posts[i]->member->rank == rank)
 			a->ends[i] = end_ns;
 }
 
@@ -257,8 +263,8 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, struct err *er
 	for (uint32_t i = 0; i < run->n_posts; i++) /* without calls of others */
 		a->ends[i] =
 			p2p_start_of(run, run->posts[i], run->posts[i]->member->rank, a->is_plain);
-	return solve_p2p_ends(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
-			      run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
+	return solve_p2p_ends(x->played.ranks, x->played.n_ranks, x->played.calls,
+			      x->played.n_calls, x->played.chunk_bytes, ops->cluster->topology,
 			      &run->comm->members.map, ops->delay, run->number, &run->timing,
 			      a->is_plain, &who, err);
 }
@@ -295,9 +301,9 @@ static int solve_run(struct run *run, const struct calls_of_run *x, struct err *
 	if (r < 0)
 		return r;
 	moment_of_run(run);
-	return solve_p2p(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank, chunk,
-			 ops->cluster->topology, &run->comm->members.map, ops->delay, run->border,
-			 run->number, &run->timing, err);
+	return solve_p2p(x->played.ranks, x->played.n_ranks, x->played.calls, x->played.n_calls,
+			 chunk, ops->cluster->topology, &run->comm->members.map, ops->delay,
+			 run->border, run->number, &run->timing, err);
 }
 
 static int find_usage(struct run *run, const struct calls_of_run *x, struct err *err)
@@ -356,15 +362,38 @@ static int index_rank(struct run *run, struct calls_of_run *x, uint32_t k, struc
 	return 0;
 }
 
+/* Whose calls say how long the run takes. Return: 0 or -ENOMEM. */
+static int choose_calls(struct run *run, struct calls_of_run *x)
+{
+	int r;
+
+	x->played = (struct p2p_calls){
+		.ranks = x->ranks,
+		.n_calls = x->n_by_rank,
+		.calls = x->by_rank,
+		.n_ranks = x->n_ranks,
+		.chunk_bytes = run->posts[0]->op->sched->chunk_bytes,
+	};
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		run->has_messages |= !messages_are_alltoall(run->posts[i]->op);
+	r = alltoall_fill(run, &x->matrix);
+	run->is_by_matrix = r > 0;
+	if (run->is_by_matrix) {
+		x->played.ranks = x->matrix.ranks;
+		x->played.n_calls = x->matrix.n_by_rank;
+		x->played.calls = x->matrix.by_rank;
+		x->played.n_ranks = x->matrix.n;
+	}
+	return r < 0 ? r : 0;
+}
+
 int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err)
 {
 	CLEANUP(calls_of_run_deinit) struct calls_of_run x = {0};
 	int r;
 
-	if (collect(run, &x, ready) < 0)
+	if (collect(run, &x, ready) < 0 || choose_calls(run, &x) < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		run->has_messages |= !messages_are_alltoall(run->posts[i]->op);
 	r = solve_run(run, &x, err);
 	if (r == 0)
 		ideal_apply(run->comm, &run->timing);

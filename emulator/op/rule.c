@@ -400,7 +400,7 @@ static void set_message(struct post *post)
 	const struct awaited_call *longest = NULL;
 	double ns[2] = {0, 0};
 
-	post->flags |= p2p->flags | (p2p->is_below_bound ? RECORD_BELOW_BOUND : 0);
+	post->flags |= p2p->is_below_bound ? RECORD_BELOW_BOUND : 0;
 	for (uint32_t i = 0; i < a->n && p2p->plan; i++) {
 		ns[0] = fmax(ns[0], a->of[i].ns[0]);
 		ns[1] = fmax(ns[1], a->of[i].ns[1]);
@@ -450,6 +450,8 @@ int rule_apply(struct run *run, struct err *err)
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
 		set_post(&run->timing, run->later_ns, run->number, run->posts[i]);
 		run->posts[i]->flags |= run->is_below_bound ? RECORD_BELOW_BOUND : 0;
+		if (!run->call)
+			run->posts[i]->flags |= run->posts[i]->op->p2p->flags;
 		if (run->has_messages)
 			set_message(run->posts[i]);
 	}

@@ -73,6 +73,9 @@ struct message {
 	bool is_part[2];        /* the rest waits for the receiver */
 };
 
+/* Whether --alltoall says what its other ranks send: as in the file, or transposed. */
+enum matrix_way { MATRIX_NONE, MATRIX_FORTH, MATRIX_BACK };
+
 /* What only an op of point-to-point calls has. */
 struct p2p {
 	struct op *op;                 /* borrowed */
@@ -84,6 +87,7 @@ struct p2p {
 	uint32_t flags;                /* RECORD_*, of that */
 	double *assumed_ns; /* owned, by call: how long each takes by it; NULL: it says that itself
 			     */
+	enum matrix_way matrix;  /* alltoall.h */
 	struct pair_post pair;   /* its calls are owned */
 	struct sched sched;      /* of its calls: the lanes that its worker knows */
 	struct sched_p2p *calls; /* owned; the schedule's */
@@ -153,6 +157,7 @@ struct run {
 	double later_ns[2];   /* of these, what links do to the op by itself; [1]: without
 			       * what-ifs */
 	bool is_below_bound;  /* with others */
+	bool is_by_matrix;    /* --alltoall says what all ranks send */
 	struct claim *claim[2];      /* borrowed; with what-ifs, without; NULL: none */
 	struct engine_op *engine_op; /* NULL: the engine has ended it */
 	uint64_t number, turn;       /* turn: number + 1 */

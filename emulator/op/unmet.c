@@ -56,6 +56,11 @@ void ops_tell_unmet(const struct ops *ops, void (*tell)(void *ctx, const char *s
 		if (!(ops->planned >> (i & 63) & 1))
 			say(&l, "what-if %.200s: no resharding step as it says was seen",
 			    c->reshardings[i].text);
+	if (c->alltoall && !ops->is_matrix_met)
+		say(&l,
+		    "--alltoall %.200s: no all-to-all of sends and receives among %u ranks has its "
+		    "rows and columns",
+		    config_text(c, CONFIG_ALLTOALL), c->n_alltoall);
 	if (c->steps.n_ops && step_count_last(ops->steps) == 0)
 		say(&l,
 		    "no step was recognised: no rank had %llu ops as --steps %.200s counts them",

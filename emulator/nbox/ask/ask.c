@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "engine/matrix-calls.h"
 #include "engine/solve-p2p.h"
 #include "engine/solve-plan.h"
 #include "engine/solver.h"
@@ -455,37 +456,18 @@ int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct 
 {
 	const struct config *c = a->config;
 	const struct membership world = {.n_ranks = c->world, .stride = 1};
-	uint32_t n = c->world;
-	CLEANUP(freep) struct sched_p2p *calls = calloc(2 * (size_t)n * n, sizeof(*calls));
-	CLEANUP(freep) const struct sched_p2p **calls_of = calloc(n, sizeof(*calls_of));
-	CLEANUP(freep) uint32_t *ranks = calloc(n, sizeof(*ranks));
-	CLEANUP(freep) uint32_t *n_calls = calloc(n, sizeof(*n_calls));
+	CLEANUP(matrix_calls_deinit) struct matrix_calls calls = {0};
 	struct timing t = {0};
 	int r;
 
-	if (!calls || !calls_of || !ranks || !n_calls)
-		return err_set(err, ENOMEM, "out of memory");
 	if (c->n_link_changes)
 		return err_set(err, EINVAL,
 			       "what-ifs on links count for ops that nbox knows by name, not for a "
 			       "matrix");
-	for (uint32_t i = 0; i < n; i++) {
-		struct sched_p2p *k = &calls[2 * (size_t)i * n];
-
-		ranks[i] = i;
-		calls_of[i] = k;
-		for (uint32_t step = 1; step < n; step++) {
-			uint32_t peer = (i + step) % n;
-
-			k[n_calls[i]++] = (struct sched_p2p){.peer = peer,
-							     .is_send = true,
-							     .bytes = bytes[(size_t)i * n + peer]};
-			k[n_calls[i]++] = (struct sched_p2p){.peer = peer,
-							     .bytes = bytes[(size_t)peer * n + i]};
-		}
-	}
-	r = solve_p2p(ranks, n, calls_of, n_calls, c->chunk_bytes, &c->topology, &world, a->delay,
-		      NULL, 0, &t, err);
+	if (matrix_calls_init(&calls, bytes, c->world) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	r = solve_p2p(calls.ranks, calls.n, calls.by_rank, calls.n_by_rank, c->chunk_bytes,
+		      &c->topology, &world, a->delay, NULL, 0, &t, err);
 	if (r < 0)
 		return r;
 	*ret = (struct answer){.ns = t.end_ns,

@@ -74,7 +74,8 @@ static const struct column op_columns[] = {
 	{"flags", WORD, ROW(flags), "",
 	 "sum of 2 replay of a captured op, 4 faster than bytes over bandwidth, 8 timed by the "
 	 "model as a whole, 16 the job's events are not seen, 64 of a rank without a process, 128 a "
-	 "resharding step that xmesh has planned, 256 by what nbox assumed, 512 one that it left alone"},
+	 "resharding step that xmesh has planned, 256 by what nbox assumed, 512 one that it left alone, "
+	 "2048 an all-to-all by the matrix of --alltoall, 4096 one that does not match it"},
 	{"how", HOW, 0, "",
 	 "how the time was found: model (a formula for the op), symmetry (of its messages), "
 	 "simulated"},

@@ -254,6 +254,8 @@ int report_make(const struct record *rec, struct report *ret)
 		ret->n_planned += (op->flags & RECORD_PLANNED) != 0;
 		ret->n_assumed += (op->flags & RECORD_PLAN_ASSUMED) != 0;
 		ret->n_left_alone += (op->flags & RECORD_LEFT_ALONE) != 0;
+		ret->n_by_matrix += (op->flags & RECORD_BY_MATRIX) != 0;
+		ret->n_not_by_matrix += (op->flags & RECORD_NOT_BY_MATRIX) != 0;
 		if (op->flags & RECORD_NO_PROCESS) {
 			recorded = op->world_rank < recorded ? op->world_rank : recorded;
 			continue;

@@ -88,6 +88,8 @@ struct report {
 	/* groups of calls of resharding steps, of all real ranks: by a plan, of these by what was
 	 * assumed, and others that were left alone */
 	uint64_t n_planned, n_assumed, n_left_alone;
+	/* all-to-alls by the matrix of --alltoall; that do not match it */
+	uint64_t n_by_matrix, n_not_by_matrix;
 	uint64_t n_early; /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;

@@ -100,6 +100,21 @@ static void print_resharding(const struct report *r, FILE *to)
 	fputc('\n', to);
 }
 
+/* What --alltoall said. */
+static void print_alltoall(const struct report *r, FILE *to)
+{
+	if (!r->n_by_matrix && !r->n_not_by_matrix)
+		return;
+	fprintf(to,
+		"   all-to-all     %llu group%s of calls of all real ranks took the matrix's time",
+		(unsigned long long)r->n_by_matrix, r->n_by_matrix == 1 ? "" : "s");
+	if (r->n_not_by_matrix)
+		fprintf(to, "; %llu of as many ranks did not match it and kept %s own",
+			(unsigned long long)r->n_not_by_matrix,
+			r->n_not_by_matrix == 1 ? "its" : "their");
+	fputc('\n', to);
+}
+
 static void print_expects(const struct report *r, FILE *to)
 {
 	for (uint32_t i = 0; i < r->n_expects; i++) {
@@ -165,6 +180,7 @@ static void print_ops(const struct report *r, FILE *to)
 			"   what-ifs       injected %.3f ms %s, against the same run without them\n",
 			r->injected_ns / 1e6, per);
 	print_resharding(r, to);
+	print_alltoall(r, to);
 	if (!r->header.retimed_of[0]) {
 		print_wall_clock(r, per, to);
 		print_lateness(r, to);
@@ -324,6 +340,10 @@ struct json_t *report_json(const struct report *r, int exit_code)
 					      (json_int_t)r->n_planned, "assumed",
 					      (json_int_t)r->n_assumed, "left_alone",
 					      (json_int_t)r->n_left_alone));
+	if (o && (r->n_by_matrix || r->n_not_by_matrix))
+		json_object_set_new(o, "alltoall",
+				    json_pack("{s:I, s:I}", "by_matrix", (json_int_t)r->n_by_matrix,
+					      "left_alone", (json_int_t)r->n_not_by_matrix));
 	if (o && r->payload_memory[0])
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && r->n_expects)

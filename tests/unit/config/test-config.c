@@ -19,7 +19,7 @@ static const struct bad bad_files[] = {
 	{"cluster:\n  nodse: 2\n", "f:2:3: unknown key 'cluster.nodse'; did you mean 'nodes'?"},
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
 	{"zzz: 2\n",
-	 "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, classes, with, model, what_if, steps, "
+	 "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, classes, with, model, what_if, alltoall, steps, "
 	 "scenario, expect, exchange, data, data_for, split, schedule, link, store, metrics, seed, out, "
 	 "log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
