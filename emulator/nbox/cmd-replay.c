@@ -148,6 +148,8 @@ int cmd_replay(int argc, char **argv)
 			       "--scale");
 	if (r == 0)
 		r = source_open(&a.words, &s, &err);
+	if (r == 0)
+		r = err_prefix(&err, words_check(a.changes, a.n_changes, &s.job, &err), "--scale");
 	if (r == 0) {
 		exit_code = 1;
 		r = replay(&a, &s, &err);

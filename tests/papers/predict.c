@@ -1,4 +1,5 @@
 /* Lin et al.: Algorithm 1 on tasks whose times were worked out by hand. */
+#include "four-gpus.h"
 #include "papers.h"
 
 #include <limits.h>
@@ -404,34 +405,10 @@ static struct dlrm make_task(struct rng *r, double batch)
 	return d;
 }
 
-static struct config *configure(void)
-{
-	static const struct {
-		enum option_id id;
-		const char *text;
-	} words[] = {{CONFIG_NODES, "1"},
-		     {CONFIG_GPUS_PER_NODE, "4"},
-		     {CONFIG_REAL, "0-3"},
-		     {CONFIG_MODEL, "fitted:file=" PAPERS "/lin.model"}};
-	struct config *c;
-	struct err err;
-
-	if (config_new(&c) < 0)
-		abort();
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (config_set(c, words[i].id, SOURCE_FLAG, words[i].text) < 0)
-			abort();
-	if (config_finish(c, &err) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		abort();
-	}
-	return c;
-}
-
 static void closed_loop(void)
 {
 	char models[PATH_MAX + 32];
-	struct config *c = configure();
+	struct config *c = four_gpus(CONFIG_MODEL, "fitted:file=" PAPERS "/lin.model");
 	double most = 0, baseline_least = INFINITY, ratio_least = INFINITY;
 	struct ask *ask;
 	struct err err;

@@ -1,4 +1,5 @@
 /* Lin et al.: sharders, picks, reuse factors, skewed all-to-alls, curves. */
+#include "four-gpus.h"
 #include "papers.h"
 
 #include <limits.h>
@@ -262,30 +263,6 @@ static uint32_t make_task(struct rng *r, struct shard_table *list)
 	return n;
 }
 
-static struct config *configure(void)
-{
-	static const struct {
-		enum option_id id;
-		const char *text;
-	} words[] = {{CONFIG_NODES, "1"},
-		     {CONFIG_GPUS_PER_NODE, "4"},
-		     {CONFIG_REAL, "0-3"},
-		     {CONFIG_PRESET, "dgx-a100"}};
-	struct config *c;
-	struct err err;
-
-	if (config_new(&c) < 0)
-		abort();
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (config_set(c, words[i].id, SOURCE_FLAG, words[i].text) < 0)
-			abort();
-	if (config_finish(c, &err) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		abort();
-	}
-	return c;
-}
-
 /* What the emulator says of a plan whose look-ups take longer or shorter than the model knows. */
 static double truth(const struct config *c, const char *models, const struct shard_job *job,
 		    struct shard_plan *plan, struct rng *r)
@@ -308,7 +285,7 @@ static void selection(void)
 {
 	static struct shard_table list[TABLES_MOST];
 	char models[PATH_MAX + 32];
-	struct config *c = configure();
+	struct config *c = four_gpus(CONFIG_PRESET, "dgx-a100");
 	uint32_t n_good = 0, n_exact = 0, gpu_of[TABLES_MOST], table;
 	double off = 0, off_most = 0;
 	struct ask *ask;

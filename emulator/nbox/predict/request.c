@@ -333,6 +333,8 @@ int request_play(struct predict_request *q, struct err *err)
 {
 	int r = trace_load(q->paths, q->n_paths, &q->trace, err);
 
+	if (r == 0)
+		r = trace_needs_kernels(&q->trace, q->paths[0], err);
 	if (r == 0 && q->n_ranks && q->n_ranks < q->trace.n_ranks)
 		r = err_set(err, EINVAL, "--ranks %u: the trace has %u", q->n_ranks,
 			    q->trace.n_ranks);

@@ -288,6 +288,8 @@ static int open_traces(const struct source_words *from, struct source *s, struct
 			       "--nic");
 	if (r == 0)
 		r = trace_load(from->words, from->n_words, &t, err);
+	if (r == 0)
+		r = trace_needs_kernels(&t, from->words[0], err);
 	if (r == 0 && t.n_hosts > 1)
 		r = align(&t, err);
 	if (r == 0)

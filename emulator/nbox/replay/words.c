@@ -2,6 +2,7 @@
 #include "nbox/replay/words.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,35 @@ int words_scale(char *text, struct play_change **ret, uint32_t *n, struct err *e
 		*n += r == 0;
 	}
 	return r;
+}
+
+/* A kernel, or a kind of op. */
+static bool has_named(const struct job *j, const char *name)
+{
+	int kind = coll_kind_parse(name);
+
+	for (uint32_t i = 0; i < j->n_names; i++)
+		if (fnmatch(name, j->names[i], 0) == 0)
+			return true;
+	for (uint32_t i = 0; kind >= 0 && i < j->n_ops; i++)
+		if (j->ops[i].kind == (uint32_t)kind)
+			return true;
+	return false;
+}
+
+int words_check(const struct play_change *list, uint32_t n, const struct job *j, struct err *err)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (list[i].of == CHANGE_RANK && job_rank(j, list[i].rank) == JOB_NONE)
+			return err_set(err, EINVAL,
+				       "rank:%u: that rank was not recorded; %u were, from %u on",
+				       list[i].rank, j->n_ranks, j->n_ranks ? j->ranks[0] : 0);
+		if (list[i].of == CHANGE_NAMED && !has_named(j, list[i].name))
+			return err_set(err, EINVAL,
+				       "op:%s: no kernel and no kind of op is called so",
+				       list[i].name);
+	}
+	return 0;
 }
 
 int words_algo(const char *text, int *ret_algo, uint32_t *ret_servers, struct err *err)

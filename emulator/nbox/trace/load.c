@@ -128,3 +128,15 @@ int trace_load(const char *const *words, size_t n, struct trace *ret, struct err
 	}
 	return r;
 }
+
+int trace_needs_kernels(const struct trace *t, const char *path, struct err *err)
+{
+	for (uint32_t i = 0; i < t->n_ops; i++)
+		if (t->ops[i].kind != TRACE_HOST && t->ops[i].kind != TRACE_CALL &&
+		    t->ops[i].kind != TRACE_SYNC)
+			return 0;
+	return err_set(err, EINVAL,
+		       "%s: no kernel of a GPU is in it: PyTorch's profiler writes them on a "
+		       "machine with GPUs, with ProfilerActivity.CUDA",
+		       path);
+}

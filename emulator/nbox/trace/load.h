@@ -16,5 +16,7 @@
  * Return: 0, *ret is the caller's, by trace_deinit(); negative errno with the sentence.
  */
 int trace_load(const char *const *words, size_t n, struct trace *ret, struct err *err);
+/* Does a GPU do anything in @t? Return: 0; -EINVAL with the sentence, which names @path. */
+int trace_needs_kernels(const struct trace *t, const char *path, struct err *err);
 /* A record, a results directory, or nothing of that name: it may be a run's. */
 bool trace_names_run(const char *word);
