@@ -108,6 +108,31 @@ static const char *given_before(enum command command, char *const argv[], int in
 	return NULL;
 }
 
+/* Whether "-" as its value means standard output. */
+static bool is_written(const struct option *o)
+{
+	static const char *const names[] = {"json", "trace", "svg",     "dot",
+					    "csv",  "out",   "metrics", "inspector"};
+
+	for (size_t i = 0; o->kind == KIND_FLAG && i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(o->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The option before @index that standard output is for; NULL: none. */
+static const struct option *written_before(enum command command, char *const argv[], int index)
+{
+	for (int i = 0; i < index; i++) {
+		const char *value = NULL;
+		const struct option *o = argv[i][0] == '-' ? find(command, argv[i], &value) : NULL;
+
+		if (o && o->arg && is_written(o) && strcmp(value ? value : argv[i + 1], "-") == 0)
+			return o;
+	}
+	return NULL;
+}
+
 /* @next: the word behind it, which is an option; NULL: there is none. */
 static int no_value(enum command command, const struct option *o, const char *name,
 		    const char *next, struct err *err)
@@ -129,7 +154,7 @@ int option_take(enum command command, int argc, char *const argv[], int *index,
 	const char *word = argv[*index], *next = *index + 1 < argc ? argv[*index + 1] : NULL;
 	struct option_word w = {.value = NULL};
 	const char *before;
-	const struct option *o;
+	const struct option *o, *written;
 	int n = 1;
 
 	if (word[0] != '-')
@@ -158,6 +183,14 @@ int option_take(enum command command, int argc, char *const argv[], int *index,
 	if (before)
 		return err_set(err, EINVAL, "%s %s: given a second time, after %s", w.name, w.value,
 			       before);
+	written = o->arg && is_written(o) && strcmp(w.value, "-") == 0
+			  ? written_before(command, argv, *index)
+			  : NULL;
+	if (written)
+		return err_set(err, EINVAL,
+			       "%s -: standard output is for --%s; two outputs would mix there: "
+			       "write one to a file",
+			       w.name, written->name);
 	*index += n;
 	*ret = w;
 	return 0;

@@ -53,6 +53,12 @@ static int take_change(char *item, struct play_change *c, struct err *err)
 	return take_amount(amount, c, err);
 }
 
+static bool is_same(const struct play_change *a, const struct play_change *b)
+{
+	return a->of == b->of && a->rank == b->rank &&
+	       (a->of != CHANGE_NAMED || strcmp(a->name, b->name) == 0);
+}
+
 int words_scale(char *text, struct play_change **ret, uint32_t *n, struct err *err)
 {
 	char *rest = text, *item;
@@ -64,7 +70,11 @@ int words_scale(char *text, struct play_change **ret, uint32_t *n, struct err *e
 		if (!grown)
 			return err_set(err, ENOMEM, "out of memory");
 		*ret = grown;
-		r = take_change(item, &grown[*n], err);
+		r = take_change(item, &grown[*n], err); /* cuts @item behind its name */
+		for (uint32_t i = 0; i < *n && r == 0; i++)
+			if (is_same(&grown[i], &grown[*n]))
+				r = err_set(err, EINVAL, "%s is given twice: which one counts?",
+					    item);
 		*n += r == 0;
 	}
 	return r;
@@ -89,8 +99,10 @@ int words_check(const struct play_change *list, uint32_t n, const struct job *j,
 	for (uint32_t i = 0; i < n; i++) {
 		if (list[i].of == CHANGE_RANK && job_rank(j, list[i].rank) == JOB_NONE)
 			return err_set(err, EINVAL,
-				       "rank:%u: that rank was not recorded; %u were, from %u on",
-				       list[i].rank, j->n_ranks, j->n_ranks ? j->ranks[0] : 0);
+				       "rank:%u: that rank was not recorded; %u were, from %u on; "
+				       "--what-if slow:rank=%u,compute=... is for any rank",
+				       list[i].rank, j->n_recorded, j->n_ranks ? j->ranks[0] : 0,
+				       list[i].rank);
 		if (list[i].of == CHANGE_NAMED && !has_named(j, list[i].name))
 			return err_set(err, EINVAL,
 				       "op:%s: no kernel and no kind of op is called so",
