@@ -13,7 +13,7 @@ static int usage(void)
 {
 	fputs("usage: nbox diagnose RUN|TRACE... [OPTION...] [OPTION of nbox retime...]\n\n"
 	      "Is the job bound by computation or communication, does it wait for a straggler, hide too little, send too small\n"
-	      "tensors, queue at links? Each cause is judged by a replay without it (nbox replay): what that wins is printed\n"
+	      "tensors, queue at links, wait for stages of a pipeline? Each cause is judged by a replay without it (nbox replay): what that wins is printed\n"
 	      "with the evidence, also of causes that were not found. Of a run all options of nbox retime change the cluster.\n\n",
 	      stdout);
 	option_help(COMMAND_DIAGNOSE, 23, stdout);
@@ -29,10 +29,12 @@ static int diagnose_source(struct source *s, const char *json, struct err *err)
 	bool is_json = json && strcmp(json, "-") == 0;
 	int r = diagnose(&s->job, &s->costs, &d, err);
 
-	if (r == 0 && !is_json)
+	if (r == 0 && !is_json) {
 		diagnose_print(&d, stdout);
+		source_print_notes(s, stdout);
+	}
 	if (r == 0 && json)
-		r = source_write_json(diagnose_json(&d), json, err);
+		r = source_write_json(s, diagnose_json(&d), json, err);
 	return r;
 }
 

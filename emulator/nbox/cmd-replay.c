@@ -30,7 +30,7 @@ static int usage(void)
 
 struct args {
 	struct source_words words;
-	char *scale;                 /* owned; of all --scale */
+	char *scale;                 /* owned; cut up by words_scale() */
 	struct play_change *changes; /* owned */
 	uint32_t n_changes;
 	enum play_policy policy;
@@ -43,17 +43,6 @@ static void args_deinit(struct args *a)
 	source_words_deinit(&a->words);
 	free(a->scale);
 	free(a->changes);
-}
-
-static int take_scale(struct args *a, const char *value, struct err *err)
-{
-	char *grown = NULL;
-
-	if (asprintf(&grown, "%s%s%s", a->scale ? a->scale : "", a->scale ? "," : "", value) < 0)
-		return err_set(err, ENOMEM, "out of memory");
-	free(a->scale);
-	a->scale = grown;
-	return 0;
 }
 
 static const char *const policies[] = {"event", "dpro", "daydream"};
@@ -76,8 +65,10 @@ static int take_option(void *ctx, const struct option_word *w, struct err *err)
 {
 	struct args *a = ctx;
 
-	if (w->id == FLAG_REPLAY_SCALE)
-		return take_scale(a, w->value, err);
+	if (w->id == FLAG_REPLAY_SCALE) {
+		a->scale = strdup(w->value);
+		return a->scale ? 0 : err_set(err, ENOMEM, "out of memory");
+	}
 	if (w->id == FLAG_REPLAY_TRACE)
 		a->trace = w->value;
 	else if (w->id == FLAG_REPLAY_POLICY)
@@ -93,13 +84,18 @@ static void print_head(const struct args *a, const struct source *s, const struc
 {
 	double off = r->was_median_ns > 0 ? 100 * (r->median_ns / r->was_median_ns - 1) : 0;
 
-	printf("-- nbox replay: %u ranks, %u recorded; policy %s\n", s->job.world, s->job.n_ranks,
-	       policies[a->policy]);
+	printf("-- nbox replay: %u ranks, %u recorded", s->job.world, s->job.n_recorded);
+	if (s->job.n_ranks > s->job.n_recorded)
+		printf(", %u more told apart by what-ifs", s->job.n_ranks - s->job.n_recorded);
+	printf("; policy %s\n", policies[a->policy]);
 	printf("   %-14s %.3f ms%s; here %+.1f %%\n", s->is_run ? "nbox retime" : "recorded",
 	       r->was_median_ns / 1e6,
 	       a->n_changes || a->policy ? " without --scale and --policy" : "", off);
-	if (s->is_run && delay_has_segments(s->costs.delay))
-		printf("   note           what-ifs on computation act at recorded ranks; others come when those do that they copy: nbox retime knows better\n");
+}
+
+static bool is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
 }
 
 static int replay(const struct args *a, struct source *s, struct err *err)
@@ -121,14 +117,16 @@ static int replay(const struct args *a, struct source *s, struct err *err)
 
 	if (r == 0 && result_make(&s->job, &played, &result) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
-	if (r == 0 && (!a->words.json || strcmp(a->words.json, "-") != 0)) {
+	if (r == 0 && !is_stdout(a->words.json) && !is_stdout(a->trace)) {
 		print_head(a, s, &result);
+		source_print_notes(s, stdout);
 		result_print(&result, stdout);
 	}
 	if (r == 0 && a->trace)
 		r = result_write_trace(&s->job, &played, a->trace, err);
-	return r == 0 && a->words.json ? source_write_json(result_json(&result), a->words.json, err)
-				       : r;
+	return r == 0 && a->words.json
+		       ? source_write_json(s, result_json(&result), a->words.json, err)
+		       : r;
 }
 
 int cmd_replay(int argc, char **argv)

@@ -10,11 +10,15 @@
 static int segment(void *ctx, uint32_t world_rank, uint64_t number, double start, double ns,
 		   double *ret_ns, struct err *err)
 {
-	const struct ops *ops = ctx;
+	struct ops *ops = ctx;
+	int r;
 
 	if (ops->ideal && ops->ideal->rank == world_rank)
 		return 1;
-	return delay_segment(ops->delay, world_rank, number, start, ns, ret_ns, err);
+	r = delay_segment(ops->delay, world_rank, number, start, ns, ret_ns, err);
+	if (r == 0 && ops->sink->computed)
+		r = ops->sink->computed(ops, world_rank, number, ns, *ret_ns, err);
+	return r;
 }
 
 int ops_open(struct ops *ops, struct err *err)

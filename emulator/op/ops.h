@@ -33,6 +33,10 @@ struct ops_sink {
 	void (*moved)(struct run *run);
 	/* An end moved by @ns when its rank had gone on. */
 	void (*debt)(struct ops *ops, double ns);
+	/* A rank computes @ns where its template computes @was_ns: stretch @number of that; NULL:
+	 * not wanted. Return: 0; negative errno with the sentence. */
+	int (*computed)(struct ops *ops, uint32_t world_rank, uint64_t number, double was_ns,
+			double ns, struct err *err);
 	/* What the user should know of the run. */
 	void (*warn)(struct ops *ops, const char *sentence);
 };

@@ -61,6 +61,14 @@ static void on_warn(struct ops *ops, const char *sentence)
 		sink->warn(sink->ctx, sentence);
 }
 
+static int on_computed(struct ops *ops, uint32_t world_rank, uint64_t number, double was_ns,
+		       double ns, struct err *err)
+{
+	const struct replay_sink *sink = &stage_of(ops)->in->sink;
+
+	return sink->computed ? sink->computed(sink->ctx, world_rank, number, was_ns, ns, err) : 0;
+}
+
 /* --- failures --------------------------------------------------------------------------------- */
 
 /* What the job does after an error it decides itself. */
@@ -140,6 +148,7 @@ static const struct ops_sink ops_sink = {
 	.released = on_released,
 	.moved = rule_move_posts,
 	.debt = on_debt,
+	.computed = on_computed,
 	.warn = on_warn,
 };
 

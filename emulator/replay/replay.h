@@ -24,6 +24,11 @@ struct replay_lags {
 struct replay_sink {
 	int (*lags)(void *ctx, const struct replay_lags *l); /* NULL: not wanted. Return: 0;
 								-ENOMEM */
+	/* @world_rank computes @ns in a stretch in which its template computed @was_ns, at a row
+	 * that has that number (replay/rows.h). NULL: not wanted. Return: 0; negative errno with
+	 * the sentence. */
+	int (*computed)(void *ctx, uint32_t world_rank, uint64_t number, double was_ns, double ns,
+			struct err *err);
 	/* A sentence for the user, such as a live run's warnings. NULL: not wanted. */
 	void (*warn)(void *ctx, const char *sentence);
 	void *ctx;

@@ -387,7 +387,7 @@ static void measure(const struct shape_of_model *m, const struct world_of *w, bo
 		     &(struct replay){.graph = &graph, .config = c, .dirs = dirs, .terms = terms},
 		     &now, &told, &err),
 	     &err);
-	must(job_of_record(&(struct job_record){&graph, c, &now, terms}, &job, &err), &err);
+	must(job_of_record(&(struct job_record){&graph, c, &now, terms, NULL}, &job, &err), &err);
 	must(costs_open(&job, c, path, &costs, &err), &err);
 	ret->emulator_ns = iteration_ns(&job, NULL, m->n_buckets);
 	ret->replay_ns = play_as(&job, &costs, PLAY_EVENT, c, m->n_buckets);

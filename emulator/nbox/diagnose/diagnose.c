@@ -11,6 +11,7 @@
 
 #define COUNTS 0.1 /* of an iteration: what a cause must win */
 #define COUNTS_LITTLE 0.03
+#define SLOWED 0.99 /* of what a rank computes: what-ifs act on it */
 #define MOSTLY 0.7
 #define MUCH_LATENCY 0.3 /* of communication */
 
@@ -22,7 +23,8 @@ struct asker {
 const char *diagnose_name(enum diagnose_cause cause)
 {
 	static const char *const names[] = {"computation-bound", "communication-bound", "straggler",
-					    "poor overlap",      "small tensors",       "queueing"};
+					    "poor overlap",      "small tensors",       "queueing",
+					    "pipeline bubble"};
 
 	return names[cause];
 }
@@ -100,50 +102,101 @@ static int bounds(const struct asker *a, const struct result *base, struct diagn
 /* --- a straggler
  * ---------------------------------------------------------------------------------- */
 
-static int by_number(const void *pa, const void *pb)
-{
-	double a = *(const double *)pa, b = *(const double *)pb;
+/* What a rank computes in all, and how many ranks do so. */
+struct load {
+	double ns, plain_ns;
+	uint32_t rank, n; /* index */
+};
 
-	return (a > b) - (a < b);
+static int by_load(const void *pa, const void *pb)
+{
+	const struct load *a = pa, *b = pb;
+
+	return (a->ns > b->ns) - (a->ns < b->ns);
+}
+
+/* Of all ranks, half of which stand at or before it. */
+static double median_of(const struct load *sorted, uint32_t n)
+{
+	uint64_t all = 0, seen = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		all += sorted[i].n;
+	for (uint32_t i = 0; i < n; i++) {
+		seen += sorted[i].n;
+		if (2 * seen >= all)
+			return sorted[i].ns;
+	}
+	return 0;
+}
+
+/* What it should compute: where what-ifs act on it, what it does without them. */
+static double should_ns(const struct load *l, double median)
+{
+	return l->plain_ns < SLOWED * l->ns ? l->plain_ns : median;
+}
+
+/* The one that computes most beyond that. */
+static const struct load *find_slowest(const struct load *list, uint32_t n, double median)
+{
+	const struct load *slowest = &list[n - 1];
+
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i].ns - should_ns(&list[i], median) >
+		    slowest->ns - should_ns(slowest, median))
+			slowest = &list[i];
+	return slowest;
 }
 
 static int straggler(const struct asker *a, double total, struct diagnose_finding *f)
 {
 	const struct job *j = a->p.job;
-	CLEANUP(freep) double *sum = calloc((size_t)j->n_ranks + 1, sizeof(*sum));
-	CLEANUP(freep) double *sorted = calloc((size_t)j->n_ranks + 1, sizeof(*sorted));
-	struct play_change as_others = {.of = CHANGE_RANK};
-	double median, without;
-	uint32_t slowest = 0;
+	CLEANUP(freep) struct load *list = calloc((size_t)j->n_ranks + 1, sizeof(*list));
+	struct play_change change = {.of = CHANGE_RANK, .factor = 1};
+	const struct load *slowest;
+	char more[48] = "", than[48];
+	double median, should, without;
 	int r;
 
-	if (!sum || !sorted)
+	if (!list)
 		return err_set(a->err, ENOMEM, "out of memory");
 	snprintf(f->without, sizeof(f->without), "the slowest rank computes as long as the median");
-	if (j->n_ranks < 2) {
+	for (uint32_t i = 0; i < j->n_ranks; i++)
+		list[i] = (struct load){.rank = i, .n = j->n_alike ? j->n_alike[i] : 1};
+	for (uint32_t i = 0; i < j->n_rows; i++) {
+		struct load *l = &list[j->rows[i].rank];
+
+		l->ns += j->rows[i].stream == JOB_NONE ? 0 : j->rows[i].ns;
+		l->plain_ns += j->rows[i].stream == JOB_NONE ? 0 : j->rows[i].plain_ns;
+	}
+	qsort(list, j->n_ranks, sizeof(*list), by_load);
+	median = median_of(list, j->n_ranks);
+	slowest = find_slowest(list, j->n_ranks, median);
+	should = should_ns(slowest, median);
+	if (j->n_ranks < 2 && !(should < slowest->ns)) {
 		snprintf(f->evidence, sizeof(f->evidence),
 			 "one rank was recorded: there is nothing to compare it with");
 		return 0;
 	}
-	for (uint32_t i = 0; i < j->n_rows; i++)
-		if (j->rows[i].stream != JOB_NONE)
-			sum[j->rows[i].rank] += j->rows[i].ns;
-	for (uint32_t i = 0; i < j->n_ranks; i++) {
-		sorted[i] = sum[i];
-		slowest = sum[i] > sum[slowest] ? i : slowest;
+	change.rank = j->ranks[slowest->rank];
+	snprintf(than, sizeof(than), "the median of %u ranks", j->n_alike ? j->world : j->n_ranks);
+	if (slowest->plain_ns < SLOWED * slowest->ns) {
+		change.of = CHANGE_PLAIN;
+		snprintf(than, sizeof(than), "without what-ifs");
+		snprintf(f->without, sizeof(f->without),
+			 "the slowest rank computes as long as without what-ifs");
+	} else if (slowest->ns > 0) {
+		change.factor = median / slowest->ns;
 	}
-	qsort(sorted, j->n_ranks, sizeof(*sorted), by_number);
-	median = sorted[(j->n_ranks - 1) / 2];
-	as_others.rank = j->ranks[slowest];
-	as_others.factor = sum[slowest] > 0 ? median / sum[slowest] : 1;
-	r = ask(a, &as_others, 1, NULL, &without);
+	r = ask(a, &change, 1, NULL, &without);
 	if (r < 0)
 		return r;
 	f->won_ns = total - without;
 	f->is_found = f->won_ns >= COUNTS_LITTLE * total;
-	snprintf(f->evidence, sizeof(f->evidence),
-		 "rank %u computes %.3f times as long as the median of %u ranks", j->ranks[slowest],
-		 median > 0 ? sum[slowest] / median : 1, j->n_ranks);
+	if (slowest->n > 1)
+		snprintf(more, sizeof(more), ", as %u more do,", slowest->n - 1);
+	snprintf(f->evidence, sizeof(f->evidence), "rank %u%s computes %.3f times as long as %s",
+		 change.rank, more, should > 0 ? slowest->ns / should : 1, than);
 	return 0;
 }
 
@@ -185,6 +238,40 @@ static int links(const struct asker *a, double total, struct diagnosis *d)
 	return 0;
 }
 
+/* --- stages of a pipeline
+ * ------------------------------------------------------------------------- */
+
+static int pipeline(const struct asker *a, double total, struct diagnose_finding *f)
+{
+	static const struct play_change quick = {.of = CHANGE_STAGE};
+	const struct job *j = a->p.job;
+	struct asker apart = *a;
+	bool has_stages = false;
+	double without, without_time;
+	int r;
+
+	for (uint32_t i = 0; i < j->n_ops && !has_stages; i++)
+		has_stages = job_op_is_of_stage(j, &j->ops[i]);
+	snprintf(f->without, sizeof(f->without), "no stage waits for another");
+	if (!has_stages) {
+		snprintf(f->evidence, sizeof(f->evidence), "no stage sends to another");
+		return 0;
+	}
+	apart.p.without_stages = true;
+	r = ask(&apart, NULL, 0, NULL, &without);
+	if (r == 0)
+		r = ask(a, &quick, 1, NULL, &without_time);
+	if (r < 0)
+		return r;
+	f->won_ns = total - without;
+	f->is_found = f->won_ns >= COUNTS * total;
+	snprintf(f->evidence, sizeof(f->evidence),
+		 "%.3f ms of that if messages between stages take no time; the rest is up to the "
+		 "schedule and its micro-batches: nbox pipe",
+		 (total - without_time) / 1e6);
+	return 0;
+}
+
 int diagnose(const struct job *job, struct costs *costs, struct diagnosis *ret, struct err *err)
 {
 	const struct asker a = {.p = {.job = job, .costs = costs}, .err = err};
@@ -199,6 +286,8 @@ int diagnose(const struct job *job, struct costs *costs, struct diagnosis *ret, 
 		r = straggler(&a, d.iteration_ns, &d.of[DIAGNOSE_STRAGGLER]);
 	if (r == 0)
 		r = links(&a, d.iteration_ns, &d);
+	if (r == 0)
+		r = pipeline(&a, d.iteration_ns, &d.of[DIAGNOSE_PIPELINE]);
 	if (r == 0)
 		*ret = d;
 	return r;

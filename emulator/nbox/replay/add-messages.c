@@ -2,6 +2,7 @@
 #include "nbox/replay/add-messages.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -35,6 +36,8 @@ static uint32_t list_ends(const struct maker *m, bool is_send, struct end *list)
 		const struct job_op *op = j->rows[i].op == JOB_NONE ? NULL : &j->ops[j->rows[i].op];
 		uint64_t self = j->ranks[j->rows[i].rank];
 
+		if (op && m->p->without_stages && job_op_is_of_stage(j, op))
+			continue;
 		for (uint32_t k = 0; op && k < op->n_calls; k++) {
 			const struct job_call *c = &j->calls[op->first_call + k];
 			uint64_t src = is_send ? self : c->peer, dst = is_send ? c->peer : self;
@@ -50,9 +53,76 @@ static uint32_t list_ends(const struct maker *m, bool is_send, struct end *list)
 	return n;
 }
 
-/* The message of @send to @receive; either may be NULL: the peer was not recorded, and is there
- * when the other comes. */
-static int add_message(struct maker *m, const struct end *send, const struct end *receive)
+/* What what-ifs add to messages of the op, but by costs_p2p(). */
+static double extra_of(const struct maker *m, const struct job_op *op)
+{
+	const struct delay_chain *d = m->p->costs->delay;
+
+	return d && delay_works_on_messages(d) ? 0 : op->extra_ns;
+}
+
+/* The groups of calls of a communicator, by their order at each rank. */
+struct groups {
+	struct number_table row_of; /* by communicator, rank and number: row + 1 */
+	uint32_t *number;           /* owned; by row */
+};
+
+static void groups_deinit(struct groups *g)
+{
+	number_table_deinit(&g->row_of);
+	free(g->number);
+}
+
+static uint64_t group_key(uint32_t comm, uint32_t rank, uint32_t number)
+{
+	return (comm + UINT64_C(1)) << 44 | (uint64_t)(rank & 0xfffff) << 24 | (number & 0xffffff);
+}
+
+static int find_groups(const struct job *j, struct groups *ret)
+{
+	struct number_table n = {.n = 0};
+	int r = 0;
+
+	ret->number = calloc((size_t)j->n_rows + 1, sizeof(*ret->number));
+	for (uint32_t i = 0; i < j->n_rows && ret->number && r == 0; i++) {
+		const struct job_row *row = &j->rows[i];
+		uint32_t *next, *place;
+
+		if (row->op == JOB_NONE || j->ops[row->op].kind != COLL_SENDRECV)
+			continue;
+		next = number_table_at(&n, group_key(j->ops[row->op].comm, row->rank, 0));
+		ret->number[i] = next ? (*next)++ : 0;
+		place = number_table_at(&ret->row_of,
+					group_key(j->ops[row->op].comm, row->rank, ret->number[i]));
+		r = next && place ? 0 : -ENOMEM;
+		if (r == 0)
+			*place = i + 1;
+	}
+	number_table_deinit(&n);
+	return ret->number ? r : -ENOMEM;
+}
+
+/* The row at which the peer of @known comes, of which there are no rows: that of the rank that
+ * stands for it, where its calls are like these, else that of @known. */
+static uint32_t peers_row(const struct maker *m, const struct groups *g, const struct end *known)
+{
+	const struct job *j = m->j;
+	const struct job_row *row = &j->rows[known->row];
+	const struct job_op *op = &j->ops[row->op];
+	const struct job_comm *c = &j->comms[op->comm];
+	int64_t peer = membership_rank(&c->members, known->peer);
+	uint32_t found = peer < 0
+				 ? 0
+				 : number_table_get(&g->row_of, group_key(op->comm, c->copies[peer],
+									  g->number[known->row]));
+
+	return found && j->ops[j->rows[found - 1].op].n_calls == op->n_calls ? found - 1
+									     : known->row;
+}
+
+/* The message of @send to @receive; either may be NULL: there are no rows of the peer. */
+static int add_message(struct maker *m, const struct groups *g, const struct end *send,
+		       const struct end *receive)
 {
 	const struct end *known = send ? send : receive;
 	const struct job *j = m->j;
@@ -62,19 +132,22 @@ static int add_message(struct maker *m, const struct end *send, const struct end
 	struct play_device d = {PLAY_LINK, src, MAKER_ANY, 0};
 	uint32_t device = DFG_PARALLEL, vertex;
 	struct nbox_delay delay;
-	double factor, add;
+	double factor, add, extra;
 	int r = costs_p2p(m->p->costs, op, src, dst, known->bytes, &delay, m->err);
 
 	if (r < 0)
 		return r;
 	maker_changed_op(m, op, &factor, &add);
+	extra = factor * fmax(0, extra_of(m, op));
+	if (extra_of(m, op) < 0 && op->ns > 0)
+		factor *= fmax(0, 1 + op->extra_ns / op->ns);
 	if (m->p->costs->is_measured && op->ns >= 0 && delay.occupancy_ns + delay.latency_ns > 0)
 		factor *= op->ns / (delay.occupancy_ns + delay.latency_ns);
 	if (!send) /* others receive from it, too: the port here is the bound */
 		d = (struct play_device){PLAY_LINK, MAKER_ANY, dst, 0};
 	if (topology_hop(&j->topology, src, dst) == HOP_INTRA)
 		d.number |= 1 << 15;
-	from = m->to->at[known->row];
+	from = m->to->at[send ? send->row : peers_row(m, g, receive)];
 	if (!m->p->without_queues)
 		r = maker_device(m, &d, &device);
 	if (r == 0)
@@ -85,7 +158,7 @@ static int add_message(struct maker *m, const struct end *send, const struct end
 		r = dfg_add_op(m->to->g, DFG_PARALLEL, 0, 0, &recv);
 	if (r == 0)
 		r = dfg_add_edge(m->to->g, vertex, recv,
-				 m->p->without_latency ? 0 : factor * delay.latency_ns);
+				 m->p->without_latency ? 0 : factor * delay.latency_ns + extra);
 	if (r == 0 && receive)
 		r = dfg_add_edge(m->to->g, recv, m->to->end[receive->row], 0);
 	if (r == 0 && send && known->bytes > BUFFER_BYTES)
@@ -101,10 +174,11 @@ int add_messages(struct maker *m, uint32_t *n_owned)
 	const struct job *j = m->j;
 	CLEANUP(freep) struct end *sends = calloc((size_t)j->n_calls + 1, sizeof(*sends));
 	CLEANUP(freep) struct end *receives = calloc((size_t)j->n_calls + 1, sizeof(*receives));
+	CLEANUP(groups_deinit) struct groups groups = {.number = NULL};
 	uint32_t n_sends, n_receives, i = 0, k = 0;
 	int r = 0;
 
-	if (!sends || !receives)
+	if (!sends || !receives || find_groups(j, &groups) < 0)
 		return maker_no_memory(m);
 	n_sends = list_ends(m, true, sends);
 	n_receives = list_ends(m, false, receives);
@@ -121,7 +195,7 @@ int add_messages(struct maker *m, uint32_t *n_owned)
 		}
 		i += s != NULL;
 		k += e != NULL;
-		r = add_message(m, s, e);
+		r = add_message(m, &groups, s, e);
 		if (r == 0)
 			r = maker_own(m, n_owned, PLAYED_OP | j->rows[(s ? s : e)->row].op);
 	}

@@ -148,13 +148,14 @@ static int alone(struct maker *m, const struct shape *s, double *ret_ns)
 	return r;
 }
 
-/* How many times as long the hops take, so that the op alone takes what it should. */
-static int find_factor(struct maker *m, const struct job_op *op, const struct shape *s, double *ret)
+/* How many times as long the hops take, so that the op alone takes what it should, and @more_ns. */
+static int find_factor(struct maker *m, const struct job_op *op, const struct shape *s,
+		       double more_ns, double *ret)
 {
 	double *known;
 	int r = 0;
 
-	if (s->whole_ns < 0)
+	if (s->whole_ns < 0 && more_ns >= 0)
 		return 0;
 	known = costs_alone(m->p->costs, op);
 	if (!known)
@@ -162,7 +163,7 @@ static int find_factor(struct maker *m, const struct job_op *op, const struct sh
 	if (isnan(*known))
 		r = alone(m, s, known);
 	if (r == 0 && *known > 0)
-		*ret *= s->whole_ns / *known;
+		*ret *= fmax(0, (s->whole_ns < 0 ? *known : s->whole_ns) + more_ns) / *known;
 	return r;
 }
 
@@ -185,6 +186,7 @@ static uint32_t pieces_of(const struct maker *m, const struct shape *s)
 {
 	uint64_t n = sched_max_step_bytes(&s->s) / PIECE_BYTES + 1;
 
+	n = n < m->most_pieces ? n : m->most_pieces;
 	return m->has_one_comm ? 1 : n < PIECES_MAX ? (uint32_t)n : PIECES_MAX;
 }
 
@@ -271,7 +273,7 @@ static int add_server(struct maker *m, const struct job_op *op, const struct sha
 int add_op(struct maker *m, const struct job_op *op)
 {
 	struct shape s;
-	double factor, add, ns;
+	double factor, add, ns, extra = 0;
 	uint64_t hops;
 	int r;
 
@@ -284,18 +286,21 @@ int add_op(struct maker *m, const struct job_op *op)
 	if (op->kind == COLL_SENDRECV || op->n == 0)
 		return 0;
 	r = shape_make(m->p->costs, op, &s, m->err);
+	if (r == 0)
+		r = shape_extra(m->p->costs, op, &s, &extra, m->err);
 	m->shape = &s;
 	hops = r == 0 ? hops_count(&s.s, s.period) : 0;
 	if (m->p->without_queues) /* the links are this op's alone */
 		number_table_deinit(&m->devices);
 	if (r == 0 && m->p->costs->n_servers && op->kind == COLL_ALLREDUCE) {
 		r = add_server(m, op, &s, factor);
-	} else if (r == 0 && (s.is_whole || hops * pieces_of(m, &s) > m->most_hops ||
+	} else if (r == 0 && (s.is_whole || s.comm->is_alone || hops > m->most_hops ||
 			      (hops == 0 && s.whole_ns > 0))) { /* of one rank; it took its time */
 		r = shape_whole(m->p->costs, op, &s, &ns, m->err);
-		r = r < 0 ? r : add_whole(m, op, factor * ns + add);
+		r = r < 0 ? r : add_whole(m, op, factor * fmax(0, ns + extra) + add);
 	} else if (r == 0) {
-		r = find_factor(m, op, &s, &factor);
+		add += factor * fmax(0, extra);
+		r = find_factor(m, op, &s, fmin(0, extra), &factor);
 		if (r == 0)
 			r = add_hops(m, op, &s, factor, s.lead_ns + add);
 	}

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "config/open-model.h"
+#include "dfg/hops.h"
 #include "schedule/schedule.h"
 #include "schedule/tree.h"
 
@@ -16,6 +17,7 @@ struct costs_known {
 	uint32_t comm, kind, root, algo;
 	uint64_t bytes;
 	double alone_ns, whole_ns; /* NAN: not known yet */
+	uint64_t hops;             /* UINT64_MAX: so */
 };
 
 int costs_open(const struct job *job, const struct config *c, const char *models, struct costs *ret,
@@ -66,7 +68,8 @@ static struct costs_known *find_known(struct costs *c, const struct job_op *op)
 						    .algo = op->algo,
 						    .bytes = op->bytes,
 						    .alone_ns = NAN,
-						    .whole_ns = NAN};
+						    .whole_ns = NAN,
+						    .hops = UINT64_MAX};
 	return &c->known[c->n_known++];
 }
 
@@ -163,11 +166,12 @@ static uint32_t find_period(const struct shape *s)
 	return n;
 }
 
-static int make_priced(struct costs *c, struct shape *s, struct err *err)
+static int make_priced(struct costs *c, struct shape *s, uint64_t number, struct err *err)
 {
 	int r = 0;
 
-	price_init(&s->price, &s->s, &c->config->topology, &s->comm->members, c->delay, 0, err);
+	price_init(&s->price, &s->s, &c->config->topology, &s->comm->members, c->delay, number,
+		   err);
 	if (delay_has_plan(c->delay) && s->s.n_ranks > 1) {
 		r = planned_init(&s->planned, &s->price, &s->s, err);
 		s->is_planned = r == 0;
@@ -196,7 +200,7 @@ int shape_make(struct costs *c, const struct job_op *op, struct shape *ret, stru
 			      .s = sched_of(c, op)};
 	r = sched_init(&ret->s, err);
 	if (r == 0 && c->delay)
-		r = make_priced(c, ret, err);
+		r = make_priced(c, ret, op->number, err);
 	else if (r == 0)
 		make_plain(ret);
 	if (r < 0)
@@ -213,6 +217,28 @@ void shape_deinit(struct shape *s)
 {
 	if (s->is_planned)
 		planned_deinit(&s->planned);
+}
+
+int costs_hops(struct costs *c, const struct job_op *op, uint64_t *ret, struct err *err)
+{
+	struct costs_known *known = find_known(c, op);
+	struct shape s;
+	int r = 0;
+
+	if (!known)
+		return err_set(err, ENOMEM, "out of memory");
+	if (known->hops == UINT64_MAX) {
+		r = shape_make(c, op, &s, err);
+		if (r == 0) { /* by which others may have become known */
+			known = find_known(c, op);
+			known->hops =
+				s.is_whole || s.comm->is_alone ? 0 : hops_count(&s.s, s.period);
+		}
+		shape_deinit(&s);
+	}
+	if (r == 0)
+		*ret = known->hops;
+	return r;
 }
 
 int shape_whole(struct costs *c, const struct job_op *op, const struct shape *s, double *ret_ns,
@@ -232,10 +258,29 @@ int shape_whole(struct costs *c, const struct job_op *op, const struct shape *s,
 		if (r == 0)
 			r = solver_solve(c->solver, op->comm, &sched, &s->comm->members, NULL, 0,
 					 &t, err);
-		known->whole_ns = t.end_ns;
+		known->whole_ns = t.end_ns - t.extra_ns;
 	}
 	if (r == 0)
 		*ret_ns = known->whole_ns;
+	return r;
+}
+
+/* As the record has it; where what-ifs act on messages, that has these, too. */
+int shape_extra(struct costs *c, const struct job_op *op, const struct shape *s, double *ret_ns,
+		struct err *err)
+{
+	CLEANUP(timing_deinit) struct timing t = {0};
+	struct sched sched = sched_of(c, op);
+	int r = 0;
+
+	*ret_ns = op->extra_ns;
+	if (!c->delay || !delay_works_on_messages(c->delay))
+		return 0;
+	r = sched_init(&sched, err);
+	if (r == 0)
+		r = solver_solve(c->solver, op->comm, &sched, &s->comm->members, NULL, op->number,
+				 &t, err);
+	*ret_ns = t.extra_ns;
 	return r;
 }
 
@@ -278,7 +323,8 @@ int costs_p2p(struct costs *c, const struct job_op *op, uint32_t src, uint32_t d
 		return err_set(err, EINVAL, "rank %u is not in the communicator that rank %u calls",
 			       from < 0 ? src : dst, from < 0 ? dst : src);
 	if (c->delay) {
-		price_init(&s.price, &s.s, &c->config->topology, &comm->members, c->delay, 0, err);
+		price_init(&s.price, &s.s, &c->config->topology, &comm->members, c->delay,
+			   op->number, err);
 		if (delay_has_plan(c->delay)) {
 			r = planned_init(&s.planned, &s.price, &s.s, err);
 			s.is_planned = r == 0;

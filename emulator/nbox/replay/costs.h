@@ -46,9 +46,15 @@ struct shape {
 /* Return: 0; negative errno with the sentence; shape_deinit() in any case. */
 int shape_make(struct costs *c, const struct job_op *op, struct shape *ret, struct err *err);
 void shape_deinit(struct shape *s);
-/* How long it takes as one, all ranks together: by the model, or as measured. Return: as above. */
+/* How long it takes as one, all ranks together, without shape_extra(): by the model, or as
+ * measured. Return: as above. */
 int shape_whole(struct costs *c, const struct job_op *op, const struct shape *s, double *ret_ns,
 		struct err *err);
+/* What what-ifs add to it as a whole, not to its messages. Return: as above. */
+int shape_extra(struct costs *c, const struct job_op *op, const struct shape *s, double *ret_ns,
+		struct err *err);
+/* How many hops it has, that stand for all; 0: it is one. Return: as above. */
+int costs_hops(struct costs *c, const struct job_op *op, uint64_t *ret, struct err *err);
 /* What the hops of equal ops take without a factor; NULL: out of memory. NAN: not known yet. */
 double *costs_alone(struct costs *c, const struct job_op *op);
 /* Of @bytes that world ranks send to each other. Return: as above. */

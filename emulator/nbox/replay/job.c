@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/coll.h"
+
 const struct job_row job_begin = {.stream = JOB_NONE, .name = JOB_NONE, .op = JOB_NONE};
 
 void job_deinit(struct job *j)
@@ -16,6 +18,7 @@ void job_deinit(struct job *j)
 	for (uint32_t i = 0; i < j->n_names; i++)
 		free(j->names[i]);
 	free(j->ranks);
+	free(j->n_alike);
 	free(j->rows);
 	free(j->edges);
 	free(j->ops);
@@ -105,6 +108,13 @@ uint32_t job_stream(struct job *j, uint32_t rank, uint32_t number)
 	return append(&j->streams, &j->n_streams, &s, sizeof(s)) < 0 ? JOB_NONE : j->n_streams - 1;
 }
 
+bool job_op_is_of_stage(const struct job *j, const struct job_op *op)
+{
+	uint32_t n = j->comms[op->comm].members.n_ranks;
+
+	return op->kind == COLL_SENDRECV && op->n_calls && (n <= 2 || op->n_calls + 2 < 2 * n);
+}
+
 uint32_t job_name(struct job *j, const char *name)
 {
 	char *copy = strdup(name);
@@ -116,9 +126,9 @@ uint32_t job_name(struct job *j, const char *name)
 	return j->n_names - 1;
 }
 
-uint32_t job_rank(const struct job *j, uint32_t world_rank)
+static uint32_t find_rank(const struct job *j, uint32_t world_rank, uint32_t low, uint32_t high)
 {
-	uint32_t low = 0, high = j->n_ranks;
+	uint32_t end = high;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
@@ -128,5 +138,12 @@ uint32_t job_rank(const struct job *j, uint32_t world_rank)
 		else
 			high = mid;
 	}
-	return low < j->n_ranks && j->ranks[low] == world_rank ? low : JOB_NONE;
+	return low < end && j->ranks[low] == world_rank ? low : JOB_NONE;
+}
+
+uint32_t job_rank(const struct job *j, uint32_t world_rank)
+{
+	uint32_t i = find_rank(j, world_rank, 0, j->n_recorded);
+
+	return i != JOB_NONE ? i : find_rank(j, world_rank, j->n_recorded, j->n_ranks);
 }

@@ -18,6 +18,7 @@ struct job_row {
 	uint32_t name;   /* index; JOB_NONE: none */
 	uint32_t op;     /* index; JOB_NONE: none */
 	double ns;       /* of computation */
+	double plain_ns; /* the same without what-ifs */
 	double at, end;  /* as recorded: computed; the op is over */
 };
 
@@ -40,6 +41,8 @@ struct job_op {
 	uint32_t comm, kind, root, algo, elem_bytes;
 	uint64_t bytes;    /* as struct sched has them */
 	double ns;         /* it took when all had come; < 0: not known */
+	double extra_ns;   /* what what-ifs add to it as a whole; may be negative */
+	uint64_t number;   /* in the run, for what is drawn */
 	uint32_t first, n; /* of members: the rows that are in it */
 	uint32_t first_call, n_calls;
 };
@@ -54,6 +57,8 @@ struct job_comm {
 	struct membership members; /* its table is owned, or NULL */
 	uint32_t *copies;          /* owned; by rank: the index of the job's rank that it does as */
 	uint32_t ranks_per_node;
+	uint32_t of;   /* the record's that it is the like of, for ranks that are told apart */
+	bool is_alone; /* of one rank's ops: with whom it has them is not known */
 };
 
 /* From when one row of the first rank was reached until another was. */
@@ -70,7 +75,10 @@ struct job_stream {
 struct job {
 	struct topology topology;
 	uint32_t world;
-	uint32_t *ranks, n_ranks; /* world ranks that were recorded, sorted */
+	/* World ranks: those that were recorded, sorted, then others that do not do as these do,
+	 * sorted, too. */
+	uint32_t *ranks, n_ranks, n_recorded;
+	uint32_t *n_alike; /* by rank: how many ranks of the world it stands for; NULL: one each */
 	struct job_row *rows;
 	struct job_edge *edges;
 	struct job_op *ops;
@@ -95,7 +103,9 @@ int job_add_step(struct job *j, uint32_t from, uint32_t to);
 int job_find_members(struct job *j);
 /* The stream of that rank (an index); it is made where it is new. Return: JOB_NONE: no memory. */
 uint32_t job_stream(struct job *j, uint32_t rank, uint32_t number);
+/* Whether it sends to another stage, or receives from one, and not to all ranks at once. */
+bool job_op_is_of_stage(const struct job *j, const struct job_op *op);
 /* A copy of @name. Return: its index; JOB_NONE: no memory. */
 uint32_t job_name(struct job *j, const char *name);
-/* The index of @world_rank; JOB_NONE: it was not recorded. */
+/* The index of @world_rank; JOB_NONE: another stands for it. */
 uint32_t job_rank(const struct job *j, uint32_t world_rank);

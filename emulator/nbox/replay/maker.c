@@ -94,6 +94,8 @@ double maker_computed_ns(const struct maker *m, const struct job_row *row)
 	for (uint32_t i = 0; i < m->p->n_changes; i++) {
 		const struct play_change *c = &m->p->changes[i];
 
+		if (c->of == CHANGE_PLAIN && m->j->ranks[row->rank] == c->rank)
+			ns = row->plain_ns;
 		if ((c->of == CHANGE_COMPUTE && row->stream != JOB_NONE) ||
 		    (c->of == CHANGE_RANK && row->stream != JOB_NONE &&
 		     m->j->ranks[row->rank] == c->rank) ||
@@ -112,6 +114,7 @@ void maker_changed_op(const struct maker *m, const struct job_op *op, double *re
 	for (uint32_t i = 0; i < m->p->n_changes; i++) {
 		const struct play_change *c = &m->p->changes[i];
 		bool is_of = c->of == CHANGE_COMM ||
+			     (c->of == CHANGE_STAGE && job_op_is_of_stage(m->j, op)) ||
 			     (c->of == CHANGE_NAMED && coll_kind_parse(c->name) == (int)op->kind);
 
 		if (is_of) {

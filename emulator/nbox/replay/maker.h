@@ -13,8 +13,9 @@ struct maker {
 	struct number_table devices; /* by what they are: number + 1 */
 	const struct shape *shape;   /* of the op that is being added */
 	uint32_t op;
-	uint64_t most_hops; /* of an op */
-	bool has_one_comm;  /* all ops are of one communicator */
+	uint64_t most_hops;   /* of an op: those with more are one vertex each */
+	uint64_t most_pieces; /* of a hop */
+	bool has_one_comm;    /* all ops are of one communicator */
 	struct err *err;
 };
 

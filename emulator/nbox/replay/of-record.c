@@ -1,5 +1,6 @@
-/* See of-record.h. A row is a row of the graph. Rows that the replay lost are left out, with all
- * that waits for them. */
+/* See of-record.h. A row is a row of the graph, at a real rank, or at one that is told apart from
+ * it: there it waits for what that rank itself does. Rows that the replay lost are left out, with
+ * all that waits for them. */
 #include "nbox/replay/of-record.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/number-table.h"
 #include "members/members.h"
+#include "nbox/replay/alike.h"
 #include "nbox/report/steps.h"
 #include "topology/template.h"
 #include "trace/spans.h"
@@ -17,17 +19,25 @@
 struct maker {
 	const struct job_record *from;
 	struct job *j;
+	struct alike alike;
 	struct spans spans;
+	uint32_t n_recorded_comms; /* the job's behind them are others of ranks told apart */
 	uint32_t *span_of;   /* owned; by row of the graph: index in spans + 1; 0: it was lost */
 	uint32_t *row_of;    /* owned; by row of the graph: row of the job; JOB_NONE */
 	uint32_t *row_of_op; /* owned; by op of the record */
 	struct number_table op_of; /* by communicator and number there: index in the job's + 1 */
 	uint64_t epoch;
+	/* whose rows are made */
+	uint32_t rank; /* index; JOB_NONE: all that are real, each row's own */
+	double *ns;    /* owned; of a rank told apart: what it computes, by number of the row */
+	uint64_t n_ns;
 };
 
 static void maker_deinit(struct maker *m)
 {
+	alike_deinit(&m->alike);
 	spans_deinit(&m->spans);
+	free(m->ns);
 	free(m->span_of);
 	free(m->row_of);
 	free(m->row_of_op);
@@ -45,14 +55,31 @@ static int add_ranks(struct maker *m)
 {
 	const struct config *c = m->from->config;
 
-	m->j->ranks = calloc(c->n_real + 1, sizeof(*m->j->ranks));
-	if (!m->j->ranks)
+	int r = alike_find(m->from->rec, c, m->from->computed, &m->alike);
+	uint32_t n = (uint32_t)c->n_real + m->alike.n_apart;
+
+	if (r < 0)
+		return r;
+	m->j->ranks = calloc((size_t)n + 1, sizeof(*m->j->ranks));
+	m->j->n_alike = calloc((size_t)n + 1, sizeof(*m->j->n_alike));
+	if (!m->j->ranks || !m->j->n_alike)
 		return -ENOMEM;
 	memcpy(m->j->ranks, c->real, c->n_real * sizeof(*m->j->ranks));
-	m->j->n_ranks = (uint32_t)c->n_real;
+	for (uint32_t i = 0; i < m->alike.n_apart; i++)
+		m->j->ranks[c->n_real + i] = m->alike.apart[i];
+	m->j->n_recorded = (uint32_t)c->n_real;
+	m->j->n_ranks = n;
 	m->j->world = c->world;
 	m->j->topology = c->topology;
+	for (uint32_t i = 0; i < c->world; i++)
+		m->j->n_alike[job_rank(m->j, m->alike.as[i])]++;
 	return 0;
+}
+
+/* Who does as member @world of a communicator whose template for it is @was. */
+static uint32_t copied(const struct maker *m, uint32_t world, uint32_t was)
+{
+	return job_rank(m->j, m->alike.template[world] == was ? m->alike.as[world] : was);
 }
 
 static int add_comm(struct maker *m, const struct record_comm *of, struct job_comm *ret)
@@ -80,9 +107,9 @@ static int add_comm(struct maker *m, const struct record_comm *of, struct job_co
 	    templates_init(&t, &map, c->topology.gpus_per_node, c->classes.of, real, of->n_real))
 		return -ENOMEM;
 	for (uint32_t i = 0; of->n_real && i < of->n_ranks; i++) {
-		uint32_t world = membership_world(&map, real[template_of(&t, i)]);
+		uint32_t was = membership_world(&map, real[template_of(&t, i)]);
 
-		ret->copies[i] = job_rank(m->j, world);
+		ret->copies[i] = copied(m, membership_world(&map, i), was);
 	}
 	ret->members = map;
 	table = NULL;
@@ -101,7 +128,61 @@ static int add_comms(struct maker *m)
 		m->j->n_comms++;
 		r = add_comm(m, &rec->comms[i], &m->j->comms[i]);
 	}
+	m->n_recorded_comms = m->j->n_comms;
 	return r;
+}
+
+/* Another one after those of the record. */
+static struct job_comm *new_comm(struct maker *m, const struct membership *members,
+				 uint32_t ranks_per_node)
+{
+	uint32_t n = m->j->n_comms, *table = malloc((size_t)members->n_ranks * sizeof(*table)),
+		 *copies = malloc((size_t)members->n_ranks * sizeof(*copies));
+	struct job_comm *grown = reallocarray(m->j->comms, (size_t)n + 1, sizeof(*grown));
+
+	m->j->comms = grown ? grown : m->j->comms;
+	if (!grown || !table || !copies) {
+		free(table);
+		free(copies);
+		return NULL;
+	}
+	grown[n] = (struct job_comm){.members = {.n_ranks = members->n_ranks, .table = table},
+				     .copies = copies,
+				     .ranks_per_node = ranks_per_node};
+	m->j->n_comms++;
+	return &grown[n];
+}
+
+/* The communicator in which a rank told apart has the ops that its template has in number @of of
+ * the record: that one, or its image there. *ret_group: how peers are found. Return: its index;
+ * JOB_NONE: no memory. */
+static uint32_t comm_at(struct maker *m, uint32_t of, uint32_t rank, struct alike_group *group)
+{
+	bool is_known = alike_group_of(m->from->config, &m->from->rec->comms[of], rank, group);
+	uint32_t n = group->members.n_ranks, *table;
+	struct job_comm *c;
+
+	if (is_known && !group->is_image)
+		return of;
+	for (uint32_t i = m->n_recorded_comms; i < m->j->n_comms; i++) {
+		c = &m->j->comms[i];
+		if (c->of == of && c->is_alone == !is_known &&
+		    (is_known ? c->members.table[0] == alike_group_at(group, 0)
+			      : m->j->ranks[c->copies[0]] == rank))
+			return i;
+	}
+	c = new_comm(m, &group->members, m->j->comms[of].ranks_per_node);
+	if (!c)
+		return JOB_NONE;
+	table = (uint32_t *)(uintptr_t)c->members.table;
+	c->of = of;
+	c->is_alone = !is_known;
+	for (uint32_t i = 0; i < n; i++) {
+		table[i] =
+			is_known ? alike_group_at(group, i) : membership_world(&group->members, i);
+		c->copies[i] = job_rank(m->j, is_known ? m->alike.as[table[i]] : rank);
+	}
+	return m->j->n_comms - 1;
 }
 
 /* --- rows ---------------------------------------------------------------------------------------
@@ -112,32 +193,50 @@ static uint32_t comm_index(const struct record *rec, const struct record_comm *o
 	return (uint32_t)(of - rec->comms);
 }
 
+static int take_calls(struct maker *m, const struct record_op *op, const struct alike_group *group)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < op->n_calls && r == 0; i++) {
+		const struct record_call *call = &op->calls[i];
+		uint32_t peer = m->rank == JOB_NONE ? record_world_rank(op->of, call->peer)
+						    : alike_peer(group, op->rank, call->peer,
+								 m->j->ranks[m->rank]);
+
+		if (peer != UINT32_MAX)
+			r = job_add_call(m->j,
+					 &(struct job_call){peer, call->is_send, call->bytes});
+	}
+	return r;
+}
+
 /* The op that this row is in. */
 static int take_op(struct maker *m, const struct record_op *op, uint32_t *ret)
 {
 	bool is_p2p = op->kind == COLL_SENDRECV;
-	uint64_t key = (op->of->number + UINT64_C(1)) << 44 | (op->seq & ((UINT64_C(1) << 44) - 1));
-	uint32_t *known = is_p2p ? NULL : number_table_at(&m->op_of, key);
-	struct job_op o = {.comm = comm_index(m->from->rec, op->of),
+	struct alike_group group;
+	uint32_t of = comm_index(m->from->rec, op->of);
+	uint32_t comm = m->rank == JOB_NONE ? of : comm_at(m, of, m->j->ranks[m->rank], &group);
+	uint64_t key = (comm + UINT64_C(1)) << 44 | (op->seq & ((UINT64_C(1) << 44) - 1));
+	uint32_t *known = is_p2p || comm == JOB_NONE ? NULL : number_table_at(&m->op_of, key);
+	struct job_op o = {.comm = comm,
 			   .kind = op->kind,
 			   .root = op->root,
 			   .algo = op->algo,
 			   .elem_bytes = (uint32_t)coll_dtype_bytes(op->dtype),
 			   .bytes = op->bytes,
 			   .ns = op->model_ns,
+			   .extra_ns = op->injected_ns,
+			   .number = op->number,
 			   .first_call = m->j->n_calls};
-	int r = is_p2p || known ? 0 : -ENOMEM;
+	int r = comm != JOB_NONE && (is_p2p || known) ? 0 : -ENOMEM;
 
 	if (known && *known) {
 		*ret = *known - 1;
 		return 0;
 	}
-	for (uint32_t i = 0; is_p2p && i < op->n_calls && r == 0; i++) {
-		uint32_t peer = record_world_rank(op->of, op->calls[i].peer);
-
-		r = job_add_call(m->j, &(struct job_call){peer, op->calls[i].is_send,
-							  op->calls[i].bytes});
-	}
+	if (r == 0 && is_p2p)
+		r = take_calls(m, op, &group);
 	o.n_calls = m->j->n_calls - o.first_call;
 	*ret = m->j->n_ops;
 	if (known)
@@ -156,7 +255,17 @@ static int add_row(struct maker *m, uint32_t i)
 	if (!s)
 		return 0;
 	row.rank = job_rank(m->j, s->world_rank);
-	row.ns = fmax(0, t->segment_ns + t->rest_ns);
+	row.ns = t->segment_ns;
+	row.plain_ns = fmax(0, t->segment_ns - t->slowed_ns + t->rest_ns);
+	if (m->rank != JOB_NONE) {
+		uint64_t number = m->from->graph->rows[i].number;
+
+		if (m->j->ranks[row.rank] != m->alike.template[m->j->ranks[m->rank]])
+			return 0;
+		row.rank = m->rank;
+		row.ns = isnan(m->ns[number]) ? t->segment_ns - t->slowed_ns : m->ns[number];
+	}
+	row.ns = fmax(0, row.ns + t->rest_ns);
 	row.at = since(m, s->at_ns);
 	row.end = since(m, s->end_ns);
 	if (row.rank == JOB_NONE)
@@ -166,7 +275,7 @@ static int add_row(struct maker *m, uint32_t i)
 		r = row.stream == JOB_NONE ? -ENOMEM : 0;
 	}
 	m->row_of[i] = m->j->n_rows;
-	if (s->op)
+	if (s->op && m->rank == JOB_NONE)
 		m->row_of_op[s->op - m->from->rec->ops] = m->j->n_rows;
 	if (r == 0 && s->op)
 		r = take_op(m, s->op, &row.op);
@@ -291,6 +400,19 @@ static int find_spans(struct maker *m)
 	return 0;
 }
 
+/* Those of the rank, or of all real ones. */
+static int add_rows(struct maker *m)
+{
+	uint32_t n = m->from->graph->n;
+	int r = 0;
+
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = add_row(m, i);
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = add_waits(m, i);
+	return r;
+}
+
 static int make(struct maker *m)
 {
 	const struct rows_graph *g = m->from->graph;
@@ -298,17 +420,25 @@ static int make(struct maker *m)
 
 	m->row_of = calloc((size_t)g->n + 1, sizeof(*m->row_of));
 	m->row_of_op = calloc(m->from->rec->n_ops + 1, sizeof(*m->row_of_op));
-	if (r < 0 || !m->row_of || !m->row_of_op)
+	for (uint32_t i = 0; i < g->n; i++)
+		m->n_ns = g->rows[i].number >= m->n_ns ? g->rows[i].number + 1 : m->n_ns;
+	m->ns = malloc((m->n_ns + 1) * sizeof(*m->ns));
+	if (r < 0 || !m->row_of || !m->row_of_op || !m->ns)
 		return -ENOMEM;
 	r = add_ranks(m);
 	if (r == 0)
 		r = add_comms(m);
 	if (r == 0)
 		r = job_add_row(m->j, &job_begin);
-	for (uint32_t i = 0; i < g->n && r == 0; i++)
-		r = add_row(m, i);
-	for (uint32_t i = 0; i < g->n && r == 0; i++)
-		r = add_waits(m, i);
+	m->rank = JOB_NONE;
+	r = r < 0 ? r : add_rows(m);
+	for (uint32_t i = m->j->n_recorded; i < m->j->n_ranks && r == 0; i++) {
+		m->rank = i;
+		for (uint64_t k = 0; k < m->n_ns; k++)
+			m->ns[k] = NAN;
+		computed_apply(m->from->computed, m->j->ranks[i], m->ns, m->n_ns);
+		r = add_rows(m);
+	}
 	if (r == 0)
 		r = job_find_members(m->j);
 	return r < 0 ? r : add_steps(m);

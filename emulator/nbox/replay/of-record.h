@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "config/config.h"
+#include "nbox/replay/computed.h"
 #include "nbox/replay/job.h"
 #include "replay/replay.h"
 
@@ -13,6 +14,7 @@ struct job_record {
 	const struct config *config;
 	const struct record *rec;           /* replay_play()'s, of @graph and @config */
 	const struct timeline_terms *terms; /* of the same replay */
+	const struct computed *computed;    /* that it told; NULL: it was not asked */
 };
 
 /* Return: 0; -ENOMEM, with the sentence. */

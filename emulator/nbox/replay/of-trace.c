@@ -64,7 +64,7 @@ static int add_ranks(struct maker *m, const struct hop_cost *intra, const struct
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->n_ranks; i++)
 		m->j->ranks[i] = t->ranks[i].rank;
-	m->j->n_ranks = t->n_ranks;
+	m->j->n_ranks = m->j->n_recorded = t->n_ranks;
 	m->j->world = m->world;
 	m->j->topology = (struct topology){.n_nodes = (m->world + per_host - 1) / per_host,
 					   .gpus_per_node = per_host,
@@ -289,7 +289,7 @@ static int add_row(struct maker *m, uint32_t number)
 	int r = take_name(m, o->name, &row.name);
 
 	if (r == 0 && !is_host && !is_op) {
-		row.ns = o->end_ns - o->start_ns;
+		row.ns = row.plain_ns = o->end_ns - o->start_ns;
 		row.at = end_ns;
 		row.stream = job_stream(m->j, o->rank, o->stream);
 		r = row.stream == JOB_NONE ? -ENOMEM : 0;

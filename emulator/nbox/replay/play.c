@@ -149,18 +149,48 @@ static int play_graph(struct maker *m)
 	return r;
 }
 
+static int by_number(const void *pa, const void *pb)
+{
+	uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+
+	return (a > b) - (a < b);
+}
+
+/* Of ops that have too many hops in all, those with most are one vertex each. */
+static int share_hops(struct maker *m)
+{
+	uint64_t most = m->p->most_hops ? m->p->most_hops : MOST_HOPS, sum = 0;
+	CLEANUP(freep) uint64_t *hops = calloc((size_t)m->j->n_ops + 1, sizeof(*hops));
+	uint32_t n = 0, i = 0;
+	int r = hops ? 0 : -ENOMEM;
+
+	for (uint32_t k = 0; k < m->j->n_ops && r == 0; k++)
+		if (m->j->ops[k].kind != COLL_SENDRECV && m->j->ops[k].n)
+			r = costs_hops(m->p->costs, &m->j->ops[k], &hops[n++], m->err);
+	if (r < 0)
+		return r;
+	qsort(hops, n, sizeof(*hops), by_number);
+	while (i < n && sum + hops[i] <= most)
+		sum += hops[i++];
+	while (i && i < n && hops[i - 1] == hops[i]) /* equal ones share their fate */
+		sum -= hops[--i];
+	m->most_hops = i ? hops[i - 1] : 0;
+	m->most_pieces = sum && most / sum > 1 ? most / sum : 1;
+	return 0;
+}
+
 int play(const struct play *p, struct played *ret, struct err *err)
 {
-	uint64_t most = p->most_hops ? p->most_hops : MOST_HOPS;
 	CLEANUP(played_deinit) struct played to = {.g = NULL};
 	struct maker m = {.p = p, .j = p->job, .to = &to, .err = err};
 	int r;
 
-	m.most_hops = most / (p->job->n_ops ? p->job->n_ops : 1);
 	m.has_one_comm = true;
 	for (uint32_t i = 1; i < p->job->n_ops; i++)
 		m.has_one_comm &= p->job->ops[i].comm == p->job->ops[0].comm;
-	r = add_all(&m);
+	r = p->policy == PLAY_DAYDREAM ? 0 : share_hops(&m);
+	if (r == 0)
+		r = add_all(&m);
 	if (r == 0)
 		r = play_graph(&m);
 	number_table_deinit(&m.devices);

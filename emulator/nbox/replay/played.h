@@ -15,9 +15,18 @@ enum play_policy {
 
 /* What would be otherwise. */
 struct play_change {
-	enum { CHANGE_COMM, CHANGE_COMPUTE, CHANGE_NAMED, CHANGE_RANK } of;
+	enum {
+		CHANGE_COMM,
+		CHANGE_COMPUTE,
+		CHANGE_NAMED,
+		CHANGE_RANK,
+		CHANGE_PLAIN,
+		CHANGE_STAGE
+	} of;
 	const char *name; /* CHANGE_NAMED: a pattern of a kernel's name, or a kind of op */
-	uint32_t rank;    /* CHANGE_RANK: world; its computation */
+	/* CHANGE_RANK: world; its computation. CHANGE_PLAIN: that without what-ifs. CHANGE_STAGE:
+	 * messages between stages. */
+	uint32_t rank;
 	double factor, add_ns;
 };
 
@@ -32,6 +41,7 @@ struct play {
 	bool is_daydream_compat;      /* bytes taken for bits, as the released code does */
 	bool without_latency;         /* of hops */
 	bool without_queues;          /* no message waits for those of another op */
+	bool without_stages;          /* none is sent by one stage to another */
 	uint64_t most_hops; /* ops that have more than their share are one vertex; 0: a default */
 };
 

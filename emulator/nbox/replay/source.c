@@ -11,6 +11,7 @@
 #include "nbox/replay/of-record.h"
 #include "nbox/replay/of-trace.h"
 #include "nbox/replay/words.h"
+#include "nbox/retime/told.h"
 #include "nbox/trace/load.h"
 #include "trace/align.h"
 
@@ -82,17 +83,6 @@ void source_words_deinit(struct source_words *w)
 {
 	free(w->words);
 	free(w->options);
-}
-
-int source_write_json(json_t *o, const char *path, struct err *err)
-{
-	int r = o ? 0 : err_set(err, ENOMEM, "out of memory");
-
-	if (r == 0 && json_dump_file(o, strcmp(path, "-") ? path : "/dev/stdout",
-				     JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0)
-		r = err_set(err, EIO, "%s: could not be written", path);
-	json_decref(o);
-	return r;
 }
 
 /* --- a run --------------------------------------------------------------------------------------
@@ -185,24 +175,80 @@ static int make_config(const struct source_words *from, struct source *s, struct
 	return r < 0 ? r : recorded_finish(&s->run, s->config, err);
 }
 
+struct sink {
+	struct computed *computed;
+	struct report *notes;
+};
+
+static int on_computed(void *ctx, uint32_t world_rank, uint64_t number, double was_ns, double ns,
+		       struct err *err)
+{
+	return computed_told(((struct sink *)ctx)->computed, world_rank, number, was_ns, ns, err);
+}
+
+static void on_warn(void *ctx, const char *sentence)
+{
+	report_warn(((struct sink *)ctx)->notes, "%s", sentence);
+}
+
+static void note_replay(struct source *s, const struct replay_told *told)
+{
+	const struct record_header *was = &s->run.run.rec.header;
+
+	if (told->ended[0])
+		report_warn(&s->notes, "%s; what it does then no record knows", told->ended);
+	else if (told->n_lost)
+		report_warn(&s->notes,
+			    "%llu of %u rows of the record wait for what it does not have, and are "
+			    "left out",
+			    (unsigned long long)told->n_lost, s->run.graph.n);
+	told_counts(&told->counts, &s->run.worlds.sizes,
+		    was->world_size != s->config->world ? &s->run.declared : NULL, &s->notes);
+}
+
+/* What acts on links that ops share, or makes other messages, has no place in the graph. */
+static int check_what_ifs(const struct config *c, struct err *err)
+{
+	static const char how[] =
+		"the replay has the messages that the job sends, on links as they "
+		"are: nbox retime knows it; --what-if none leaves it out";
+
+	if (c->n_link_changes)
+		return err_set(err, EINVAL, "what-if %s: %s", c->link_changes[0].text, how);
+	if (c->n_reshardings)
+		return err_set(err, EINVAL, "what-if %s: %s", c->reshardings[0].text, how);
+	return c->alltoall
+		       ? err_set(err, EINVAL,
+				 "--alltoall: the replay has what recorded ranks send: nbox retime "
+				 "knows the matrix")
+		       : 0;
+}
+
 static int play_record(struct source *s, struct err *err)
 {
 	CLEANUP(freep)
 	struct timeline_terms *terms = calloc((size_t)s->run.graph.n + 1, sizeof(*terms));
+	CLEANUP(computed_deinit) struct computed computed = {.n = 0};
+	struct sink sink = {&computed, &s->notes};
 	const char *dirs[] = {s->run.models, NULL};
 	const struct replay in = {.graph = &s->run.graph,
 				  .config = s->config,
 				  .dirs = dirs,
 				  .sizes = &s->run.worlds.sizes,
 				  .declared = &s->run.declared,
-				  .terms = terms};
+				  .terms = terms,
+				  .sink = {.computed = on_computed, .warn = on_warn, .ctx = &sink}};
 	struct replay_told told;
-	int r = terms ? replay_play(&in, &s->rec, &told, err)
+	int r = terms ? computed_init(&computed, s->config->world, err)
 		      : err_set(err, ENOMEM, "out of memory");
 
+	if (r == 0)
+		r = replay_play(&in, &s->rec, &told, err);
 	if (r < 0)
 		return r;
-	return job_of_record(&(struct job_record){&s->run.graph, s->config, &s->rec, terms},
+	note_replay(s, &told);
+	return job_of_record(&(struct job_record){&s->run.graph, s->config, &s->rec, terms,
+						  &computed},
 			     &s->job, err);
 }
 
@@ -214,6 +260,10 @@ static int open_run(const struct source_words *from, struct source *s, struct er
 	s->run.declared = from->declared;
 	if (r == 0)
 		r = make_config(from, s, err);
+	if (r == 0)
+		r = recorded_check(s->config, err);
+	if (r == 0)
+		r = check_what_ifs(s->config, err);
 	if (r == 0)
 		r = play_record(s, err);
 	if (r == 0)
@@ -314,4 +364,30 @@ void source_close(struct source *s)
 	config_free(s->config);
 	if (s->has_run)
 		recorded_deinit(&s->run);
+}
+
+void source_print_notes(const struct source *s, FILE *to)
+{
+	for (uint32_t i = 0; i < s->notes.n_warnings; i++)
+		fprintf(to, "   %-14s %s\n", i ? "" : "note", s->notes.warnings[i]);
+}
+
+int source_write_json(const struct source *s, json_t *o, const char *path, struct err *err)
+{
+	json_t *notes = json_array();
+	int r = o && notes ? 0 : err_set(err, ENOMEM, "out of memory");
+
+	for (uint32_t i = 0; i < s->notes.n_warnings; i++)
+		json_array_append_new(notes, json_string(s->notes.warnings[i]));
+	if (r == 0)
+		json_object_update_new(o, json_pack("{s:O, s:i, s:i}", "notes", notes,
+						    "ranks_recorded", (int)s->job.n_recorded,
+						    "ranks_apart",
+						    (int)(s->job.n_ranks - s->job.n_recorded)));
+	if (r == 0 && json_dump_file(o, strcmp(path, "-") ? path : "/dev/stdout",
+				     JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0)
+		r = err_set(err, EIO, "%s: could not be written", path);
+	json_decref(notes);
+	json_decref(o);
+	return r;
 }

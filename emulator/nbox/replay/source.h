@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "nbox/replay/costs.h"
 #include "nbox/replay/job.h"
+#include "nbox/report/report.h"
 #include "nbox/retime/retime.h"
 
 /* As the command line has them. */
@@ -36,11 +37,13 @@ struct source {
 	struct job job;
 	struct costs costs;
 	double link_bytes_per_ns; /* of a NIC */
+	struct report notes;      /* its warnings: what the user should know of the replay */
 };
 
 /* Return: 0; negative errno with the sentence. source_close() in any case. */
 int source_open(const struct source_words *from, struct source *ret, struct err *err);
 void source_close(struct source *s);
-/* @o: taken over; NULL: no memory. "-": standard output. Return: 0; negative errno with the
- * sentence. */
-int source_write_json(json_t *o, const char *path, struct err *err);
+void source_print_notes(const struct source *s, FILE *to);
+/* @o: taken over, and what all say of @s added; NULL: no memory. "-": standard output. Return: 0;
+ * negative errno with the sentence. */
+int source_write_json(const struct source *s, json_t *o, const char *path, struct err *err);

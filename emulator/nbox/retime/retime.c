@@ -215,9 +215,7 @@ static void on_warn(void *ctx, const char *sentence)
 	report_warn(ctx, "%s", sentence);
 }
 
-/* What a record does not depend on would be without effect. Return: 0; -EINVAL with the sentence.
- */
-static int refuse_live_options(const struct config *c, struct err *err)
+int recorded_check(const struct config *c, struct err *err)
 {
 	static const enum option_id ids[] = {CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_DATA_FOR,
 					     CONFIG_SPLIT,    CONFIG_LINK, CONFIG_STORE,
@@ -248,7 +246,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .sizes = &r->worlds.sizes,
 				  .declared = &r->declared,
 				  .sink = {.warn = on_warn, .ctx = &warnings}};
-	int e = refuse_live_options(c, err);
+	int e = recorded_check(c, err);
 
 	e = e == 0 ? replay_play(&in, &ret->rec, &ret->told, err) : e;
 	if (e < 0)

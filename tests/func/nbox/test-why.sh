@@ -171,6 +171,36 @@ for job in "ddp", "both", "fsdp":
     r, d = (ask("replay", job, "--nodes", "64", "--inter-bandwidth", "400Mbps", *w)["iteration_ms"] for w in ([], ["--policy", "daydream"]))
     assert d < 0.8 * r, (job, r, d)
 P
+holds "a virtual rank that what-ifs tell apart has computation of its own there: within 1 % of nbox retime; those alike stay folded" <<'P'
+# with the rank that it shares layers with, and one that copies rank 1 of its tensor-parallel pair; with its other stage
+apart = {"ddp": 1, "fsdp": 1, "tp-dp": 3, "pipeline": 2, "moe": 1}
+exec(open("kinds.py").read())
+for job, words in kinds.items():
+    # on links that bind two communicators share one in most, which the two do not do alike
+    for network in ([], ["--inter-bandwidth", "400Mbps"]) if job in ("ddp", "fsdp") else [[]]:
+        for what, n in ["slow:rank=17,compute=1.5", apart[job]], ["jitter:on=compute,stddev=10%", None]:
+            r = ask("replay", job, *words, *network, "--what-if", what)
+            near(r["iteration_ms"], r["recorded_iteration_ms"], 0.01)
+            assert n is None or r["ranks_apart"] == n, (job, what, r["ranks_apart"])
+P
+holds "nbox diagnose names a virtual straggler, and what is won without it" <<'P'
+exec(open("kinds.py").read())
+for job, words in kinds.items():
+    slow = ask("diagnose", job, *words, "--what-if", "slow:rank=17,compute=3")
+    late = {c["cause"]: c for c in slow["causes"]}["straggler"]
+    assert late["found"] and late["evidence"].startswith("rank 17 computes 3.0"), (job, late)
+    near(slow["iteration_ms"] - late["won_ms"], ask("replay", job, *words)["iteration_ms"], 0.01)
+P
+holds "what-ifs on ops, and a scenario's window, are played as nbox retime does" <<'P'
+for words in ["--what-if", "add:op=allreduce,delay=5ms"], ["--scenario", "storm.yaml"], ["--what-if", "jitter:on=op,stddev=2ms"]:
+    r = ask("replay", "ddp", "--nodes", "16", *words)
+    near(r["iteration_ms"], r["recorded_iteration_ms"], 0.01)
+P
+holds "stages that wait for each other are a cause: by how much, and what of it messages take" <<'P'
+of = {c["cause"]: c for c in ask("diagnose", "pipeline")["causes"]}["pipeline bubble"]
+assert of["found"] and "take no time" in of["evidence"], of
+assert not {c["cause"]: c for c in ask("diagnose", "moe")["causes"]}["pipeline bubble"]["found"]
+P
 holds "nbox replay with twice the NIC, more ranks and factors; nbox diagnose names the cause, and what it wins" <<'P'
 slow = ask("replay", "ddp", "--nic", "400Mbps")["iteration_ms"]
 twice = ask("replay", "ddp", "--nic", "800Mbps")["iteration_ms"]
@@ -207,6 +237,13 @@ exits 2 "an op that the job has not" "$NBOX" replay ddp --scale op:alltoall=2
 exits 2 "a rate without a unit" "$NBOX" replay ddp --nic 25
 exits 2 "an algorithm that there is not" "$NBOX" replay ddp --algo star
 exits 2 "half a node" "$NBOX" diagnose ddp --ranks 0
+exits 2 "one factor twice" "$NBOX" replay ddp --scale comm=2,comm=3
+says "comm is given twice" "is refused"
+exits 2 "an option of a live run" "$NBOX" replay ddp --exchange payload
+exits 2 "a link that gets slower" "$NBOX" diagnose ddp --preset dgx-h100 --what-if link:node=0,slower=2
+says "what-if link:node=0,slower=2" "is refused by its name"
+exits 0 "a job that fails" "$NBOX" replay ddp --what-if fail:rank=1,after=30
+says "world rank 1 is gone" "is played until then, and it says so"
 exits 0 "a replay for a viewer" "$NBOX" replay ddp --trace seen.json
 check "is JSON with SENDs on links" python3 -S -c 'import json; assert any(e["name"].startswith("SEND") for e in json.load(open("seen.json"))["traceEvents"])'
 finish
