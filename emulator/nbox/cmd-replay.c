@@ -90,7 +90,10 @@ static void print_head(const struct args *a, const struct source *s, const struc
 	printf("; policy %s\n", policies[a->policy]);
 	printf("   %-14s %.3f ms%s; here %+.1f %%\n", s->is_run ? "nbox retime" : "recorded",
 	       r->was_median_ns / 1e6,
-	       a->n_changes || a->policy ? " without --scale and --policy" : "", off);
+	       a->n_changes || a->policy || s->costs.n_servers
+		       ? " without --scale, --policy and --algo ps"
+		       : "",
+	       off);
 }
 
 static bool is_stdout(const char *path)

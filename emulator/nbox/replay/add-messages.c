@@ -61,7 +61,7 @@ static double extra_of(const struct maker *m, const struct job_op *op)
 	return d && delay_works_on_messages(d) ? 0 : op->extra_ns;
 }
 
-/* The groups of calls of a communicator, by their order at each rank. */
+/* All-to-alls of a communicator, groups of calls, by their order at each rank. */
 struct groups {
 	struct number_table row_of; /* by communicator, rank and number: row + 1 */
 	uint32_t *number;           /* owned; by row */
@@ -78,6 +78,11 @@ static uint64_t group_key(uint32_t comm, uint32_t rank, uint32_t number)
 	return (comm + UINT64_C(1)) << 44 | (uint64_t)(rank & 0xfffff) << 24 | (number & 0xffffff);
 }
 
+static bool is_alltoall(const struct job *j, const struct job_op *op)
+{
+	return op->kind == COLL_SENDRECV && op->n_calls && !job_op_is_of_stage(j, op);
+}
+
 static int find_groups(const struct job *j, struct groups *ret)
 {
 	struct number_table n = {.n = 0};
@@ -88,7 +93,7 @@ static int find_groups(const struct job *j, struct groups *ret)
 		const struct job_row *row = &j->rows[i];
 		uint32_t *next, *place;
 
-		if (row->op == JOB_NONE || j->ops[row->op].kind != COLL_SENDRECV)
+		if (row->op == JOB_NONE || !is_alltoall(j, &j->ops[row->op]))
 			continue;
 		next = number_table_at(&n, group_key(j->ops[row->op].comm, row->rank, 0));
 		ret->number[i] = next ? (*next)++ : 0;
@@ -102,8 +107,8 @@ static int find_groups(const struct job *j, struct groups *ret)
 	return ret->number ? r : -ENOMEM;
 }
 
-/* The row at which the peer of @known comes, of which there are no rows: that of the rank that
- * stands for it, where its calls are like these, else that of @known. */
+/* The row at which the peer of @known comes, of which there are no rows: in an all-to-all that of
+ * the rank that stands for it, else that of @known. */
 static uint32_t peers_row(const struct maker *m, const struct groups *g, const struct end *known)
 {
 	const struct job *j = m->j;
@@ -116,8 +121,7 @@ static uint32_t peers_row(const struct maker *m, const struct groups *g, const s
 				 : number_table_get(&g->row_of, group_key(op->comm, c->copies[peer],
 									  g->number[known->row]));
 
-	return found && j->ops[j->rows[found - 1].op].n_calls == op->n_calls ? found - 1
-									     : known->row;
+	return found && is_alltoall(j, op) ? found - 1 : known->row;
 }
 
 /* The message of @send to @receive; either may be NULL: there are no rows of the peer. */

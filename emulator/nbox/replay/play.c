@@ -136,6 +136,15 @@ static int play_graph(struct maker *m)
 
 		if (owner & PLAYED_OP)
 			row = m->j->members[m->j->ops[owner & ~PLAYED_OP].first];
+		if (m->j->n_ranks > m->j->n_recorded)
+			return err_set(
+				m->err, ELOOP,
+				"what-ifs tell %u virtual ranks apart, and these cannot "
+				"send and receive among each other as the ranks do that they "
+				"copy: rank %u would wait in a circle; nbox retime knows how "
+				"late they are",
+				m->j->n_ranks - m->j->n_recorded,
+				m->j->ranks[m->j->rows[row].rank]);
 		return err_set(
 			m->err, ELOOP,
 			"ops wait for each other in a circle: one of them is rank %u's at "

@@ -36,6 +36,12 @@ static int take_option(struct source_words *to, const struct option_word *w, str
 		to->words[to->n_words++] = w->value;
 	else if (w->id == CONFIG_OUT)
 		r = err_set(err, EINVAL, "no results are kept but FILE of --json");
+	else if (w->id == CONFIG_REAL || w->id == CONFIG_AS_NODE)
+		r = err_set(err, EINVAL,
+			    "the real ranks are those of the record; --with RUN2 adds those of "
+			    "another run");
+	else if (w->id == CONFIG_EXPECT)
+		r = err_set(err, EINVAL, "nbox retime judges what is expected");
 	else if (w->id == FLAG_REPLAY_RANKS) {
 		r = units_count(w->value, &n, err);
 		if (r == 0 && (n < 1 || n > RECORD_WORLD_MAX))
@@ -194,6 +200,13 @@ static void on_warn(void *ctx, const char *sentence)
 static void note_replay(struct source *s, const struct replay_told *told)
 {
 	const struct record_header *was = &s->run.run.rec.header;
+	bool has_puts = false;
+
+	for (uint64_t i = 0; i < s->rec.n_ops && !has_puts; i++)
+		has_puts = s->rec.ops[i].flags & RECORD_ONESIDED;
+	if (has_puts)
+		report_warn(&s->notes, "puts are played as sends, and what virtual ranks put as sent "
+				       "when it is waited for: nbox retime knows better");
 
 	if (told->ended[0])
 		report_warn(&s->notes, "%s; what it does then no record knows", told->ended);

@@ -22,6 +22,7 @@ static void begin(struct job *j, uint32_t n_comms)
 				       .inter = {0, 1}},
 			  .world = RANKS,
 			  .n_ranks = RANKS,
+			  .n_recorded = RANKS,
 			  .n_comms = n_comms};
 	j->ranks = calloc(RANKS, sizeof(*j->ranks));
 	j->comms = calloc(n_comms, sizeof(*j->comms));
