@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/options.h"
 #include "base/suggest.h"
 #include "nbox/commands.h"
@@ -96,11 +97,6 @@ static void print_head(const struct args *a, const struct source *s, const struc
 	       off);
 }
 
-static bool is_stdout(const char *path)
-{
-	return path && strcmp(path, "-") == 0;
-}
-
 static int replay(const struct args *a, struct source *s, struct err *err)
 {
 	CLEANUP(played_deinit) struct played played = {.g = NULL};
@@ -120,7 +116,7 @@ static int replay(const struct args *a, struct source *s, struct err *err)
 
 	if (r == 0 && result_make(&s->job, &played, &result) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
-	if (r == 0 && !is_stdout(a->words.json) && !is_stdout(a->trace)) {
+	if (r == 0 && !file_is_stdout(a->words.json) && !file_is_stdout(a->trace)) {
 		print_head(a, s, &result);
 		source_print_notes(s, stdout);
 		result_print(&result, stdout);

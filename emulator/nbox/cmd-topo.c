@@ -118,6 +118,8 @@ static int answer(const struct question *q, struct err *err)
 		r = draw(f, q->dot, topo_draw_dot, err);
 	if (r < 0)
 		return r;
+	if (file_is_stdout(q->svg) || file_is_stdout(q->dot))
+		return 0;
 	if (q->is_yaml)
 		fabric_write(f, stdout);
 	else if (q->is_json)
@@ -144,6 +146,10 @@ int cmd_topo(int argc, char **argv)
 		config_free(q.config);
 		return 0;
 	}
+	if (r == 0 && (q.is_yaml || q.is_json) && (file_is_stdout(q.svg) || file_is_stdout(q.dot)))
+		r = err_set(&err, EINVAL,
+			    "--yaml or --json beside a drawing on standard output would mix: draw "
+			    "it to a file");
 	if (r == 0)
 		r = find_fabric(&q, &err);
 	if (r == 0) {

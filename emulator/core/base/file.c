@@ -68,9 +68,14 @@ int file_close(FILE *f)
 	return fclose(f) == 0 ? r : -errno;
 }
 
+bool file_is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
 int file_create(const char *path, FILE **ret, struct err *err)
 {
-	FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+	FILE *f = file_is_stdout(path) ? stdout : fopen(path, "we");
 
 	if (!f)
 		return err_set(err, errno, "%s: cannot be written: %s", path, strerror(errno));

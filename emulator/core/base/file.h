@@ -2,6 +2,7 @@
  * opened: opening it can wait for ever, or do something. A link to a file is followed. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -16,6 +17,8 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 /* Of a file that was printed to. Return: 0 all of it was taken; a negative errno, -EIO where that
  * of an earlier print is gone. */
 int file_close(FILE *f);
+/* Whether @path, of file_create(), is standard output: nothing else may go there. NULL: no. */
+bool file_is_stdout(const char *path);
 /* For writing; "-": standard output. *ret is the caller's, by file_finish(). Return: 0; negative
  * errno with the sentence. */
 int file_create(const char *path, FILE **ret, struct err *err);

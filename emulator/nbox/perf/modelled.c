@@ -172,7 +172,7 @@ static int show(const struct modelled *m, struct err *err)
 	look_unmet(m, &w);
 	made.warnings = w.list;
 	made.n_warnings = w.n;
-	if (r == 0 && (!m->json || strcmp(m->json, "-") != 0))
+	if (r == 0 && !file_is_stdout(m->json) && !file_is_stdout(m->svg))
 		rows_print(&m->rows, &made, stdout);
 	if (r == 0 && m->json)
 		r = rows_write_json(&m->rows, &made, m->json, err);

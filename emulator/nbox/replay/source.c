@@ -205,8 +205,9 @@ static void note_replay(struct source *s, const struct replay_told *told)
 	for (uint64_t i = 0; i < s->rec.n_ops && !has_puts; i++)
 		has_puts = s->rec.ops[i].flags & RECORD_ONESIDED;
 	if (has_puts)
-		report_warn(&s->notes, "puts are played as sends, and what virtual ranks put as sent "
-				       "when it is waited for: nbox retime knows better");
+		report_warn(&s->notes,
+			    "puts are played as sends, and what virtual ranks put as sent "
+			    "when it is waited for: nbox retime knows better");
 
 	if (told->ended[0])
 		report_warn(&s->notes, "%s; what it does then no record knows", told->ended);

@@ -256,6 +256,12 @@ exits 1 "where ranks that copy them are told apart" "$NBOX" replay roles --what-
 says "nbox retime knows how late they are" "they do not fit together"
 exits 0 "a job that fails" "$NBOX" replay ddp --what-if fail:rank=1,after=30
 says "world rank 1 is gone" "is played until then, and it says so"
+holds "a drawing or a trace on standard output is alone there" <<'P'
+for words in ["replay", "ddp", "--trace"], ["pipe", "--from", "pipeline", "--svg"], ["topo", "--preset", "dgx-h100", "--nodes", "2", "--dot"], \
+             ["perf", "allreduce", "--preset", "dgx-h100", "--nodes", "2", "-e", "64K", "--svg"]:
+    text = subprocess.run([nbox, *words, "-"], stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
+    assert text.startswith(("{", "<svg", "graph", "digraph")) and text.strip().endswith(("}", "</svg>")), (words, text[:80])
+P
 exits 0 "a replay for a viewer" "$NBOX" replay ddp --trace seen.json
 check "is JSON with SENDs on links" python3 -S -c 'import json; assert any(e["name"].startswith("SEND") for e in json.load(open("seen.json"))["traceEvents"])'
 finish
