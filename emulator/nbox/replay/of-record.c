@@ -16,8 +16,13 @@
 #include "topology/template.h"
 #include "trace/spans.h"
 
+/* Of all ranks, where some are told apart: a minute and some gigabytes. */
+#define ROWS_MAX 8000000u
+#define CALLS_MAX 8000000u
+
 struct maker {
 	const struct job_record *from;
+	struct err *err;
 	struct job *j;
 	struct alike alike;
 	struct spans spans;
@@ -438,6 +443,12 @@ static int make(struct maker *m)
 			m->ns[k] = NAN;
 		computed_apply(m->from->computed, m->j->ranks[i], m->ns, m->n_ns);
 		r = add_rows(m);
+		if (r == 0 && (m->j->n_rows > ROWS_MAX || m->j->n_calls > CALLS_MAX))
+			r = err_set(m->err, E2BIG,
+				    "what-ifs tell %u virtual ranks apart, and what these compute "
+				    "and send is too much for one graph: nbox retime has it, or "
+				    "fewer --nodes",
+				    m->j->n_ranks - m->j->n_recorded);
 	}
 	if (r == 0)
 		r = job_find_members(m->j);
@@ -447,11 +458,11 @@ static int make(struct maker *m)
 int job_of_record(const struct job_record *from, struct job *ret, struct err *err)
 {
 	CLEANUP(job_deinit) struct job j = {.n_rows = 0};
-	CLEANUP(maker_deinit) struct maker m = {.from = from, .j = &j};
+	CLEANUP(maker_deinit) struct maker m = {.from = from, .err = err, .j = &j};
 	int r = make(&m);
 
 	if (r < 0)
-		return err_set(err, -r, "out of memory");
+		return err->text[0] ? r : err_set(err, -r, "out of memory");
 	*ret = j;
 	j = (struct job){.n_rows = 0};
 	return 0;

@@ -17,5 +17,5 @@ struct job_record {
 	const struct computed *computed;    /* that it told; NULL: it was not asked */
 };
 
-/* Return: 0; -ENOMEM, with the sentence. */
+/* Return: 0; -ENOMEM, -E2BIG, with the sentence. */
 int job_of_record(const struct job_record *from, struct job *ret, struct err *err);

@@ -254,6 +254,8 @@ near(r["iteration_ms"], r["recorded_iteration_ms"], 0.02)
 P
 exits 1 "where ranks that copy them are told apart" "$NBOX" replay roles --what-if slow:rank=9,compute=3
 says "nbox retime knows how late they are" "they do not fit together"
+exits 2 "all ranks of many told apart, of which each sends to all" "$NBOX" replay moe --nodes 1024 --counts alltoall=total --what-if jitter:on=compute,stddev=10%
+says "too much for one graph" "is refused"
 exits 0 "a job that fails" "$NBOX" replay ddp --what-if fail:rank=1,after=30
 says "world rank 1 is gone" "is played until then, and it says so"
 holds "a drawing or a trace on standard output is alone there" <<'P'
