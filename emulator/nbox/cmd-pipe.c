@@ -335,7 +335,7 @@ static int answer(const struct request *q, const struct pipeline *p, struct err 
 	CLEANUP(pipeline_answer_deinit) struct pipeline_answer a = {.n = 0};
 	int r = pipeline_play(p, &q->wanted, &a, err);
 
-	if (r == 0 && !file_is_stdout(q->json) && !file_is_stdout(q->svg))
+	if (r == 0 && (!q->json || strcmp(q->json, "-") != 0))
 		pipeline_print(&a, stdout);
 	if (r == 0 && q->json)
 		r = write_json(&a, q->json, err);

@@ -275,7 +275,7 @@ static int open_run(const struct source_words *from, struct source *s, struct er
 	if (r == 0)
 		r = make_config(from, s, err);
 	if (r == 0)
-		r = recorded_check(s->config, err);
+		r = retime_check(s->config, err);
 	if (r == 0)
 		r = check_what_ifs(s->config, err);
 	if (r == 0)

@@ -215,7 +215,7 @@ static void on_warn(void *ctx, const char *sentence)
 	report_warn(ctx, "%s", sentence);
 }
 
-int recorded_check(const struct config *c, struct err *err)
+int retime_check(const struct config *c, struct err *err)
 {
 	static const enum option_id ids[] = {CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_DATA_FOR,
 					     CONFIG_SPLIT,    CONFIG_LINK, CONFIG_STORE,
@@ -246,7 +246,7 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .sizes = &r->worlds.sizes,
 				  .declared = &r->declared,
 				  .sink = {.warn = on_warn, .ctx = &warnings}};
-	int e = recorded_check(c, err);
+	int e = retime_check(c, err);
 
 	e = e == 0 ? replay_play(&in, &ret->rec, &ret->told, err) : e;
 	if (e < 0)

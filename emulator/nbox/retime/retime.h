@@ -33,9 +33,9 @@ int recorded_config(const struct recorded *r, struct config **ret, struct err *e
  * they did. Return: as above. */
 int recorded_finish(const struct recorded *r, struct config *c, struct err *err);
 
-/* Refuses options that a record does not depend on: they would be without effect. Return: 0;
+/* Refuses options that a record does not depend on, and that would be without effect. Return: 0;
  * -EINVAL with the sentence. */
-int recorded_check(const struct config *c, struct err *err);
+int retime_check(const struct config *c, struct err *err);
 
 struct retimed {
 	struct record rec; /* its lists lie in the run's */

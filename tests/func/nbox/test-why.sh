@@ -259,7 +259,7 @@ says "too much for one graph" "is refused"
 exits 0 "a job that fails" "$NBOX" replay ddp --what-if fail:rank=1,after=30
 says "world rank 1 is gone" "is played until then, and it says so"
 holds "a drawing or a trace on standard output is alone there" <<'P'
-for words in ["replay", "ddp", "--trace"], ["pipe", "--from", "pipeline", "--svg"], ["topo", "--preset", "dgx-h100", "--nodes", "2", "--dot"], \
+for words in ["replay", "ddp", "--trace"], ["topo", "--preset", "dgx-h100", "--nodes", "2", "--dot"], \
              ["perf", "allreduce", "--preset", "dgx-h100", "--nodes", "2", "-e", "64K", "--svg"]:
     text = subprocess.run([nbox, *words, "-"], stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
     assert text.startswith(("{", "<svg", "graph", "digraph")) and text.strip().endswith(("}", "</svg>")), (words, text[:80])
