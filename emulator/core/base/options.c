@@ -108,7 +108,7 @@ static const char *given_before(enum command command, char *const argv[], int in
 	return NULL;
 }
 
-/* Whether "-" as its value means standard output. */
+/* Whether its value is a file to be written, or "-", standard output. */
 static bool is_written(const struct option *o)
 {
 	static const char *const names[] = {"json", "trace", "svg",     "dot",
@@ -120,14 +120,15 @@ static bool is_written(const struct option *o)
 	return false;
 }
 
-/* The option before @index that standard output is for; NULL: none. */
-static const struct option *written_before(enum command command, char *const argv[], int index)
+/* The option before @index that is written to @path; NULL: none. */
+static const struct option *written_before(enum command command, char *const argv[], int index,
+					   const char *path)
 {
 	for (int i = 0; i < index; i++) {
 		const char *value = NULL;
 		const struct option *o = argv[i][0] == '-' ? find(command, argv[i], &value) : NULL;
 
-		if (o && o->arg && is_written(o) && strcmp(value ? value : argv[i + 1], "-") == 0)
+		if (o && o->arg && is_written(o) && strcmp(value ? value : argv[i + 1], path) == 0)
 			return o;
 	}
 	return NULL;
@@ -183,14 +184,10 @@ int option_take(enum command command, int argc, char *const argv[], int *index,
 	if (before)
 		return err_set(err, EINVAL, "%s %s: given a second time, after %s", w.name, w.value,
 			       before);
-	written = o->arg && is_written(o) && strcmp(w.value, "-") == 0
-			  ? written_before(command, argv, *index)
-			  : NULL;
+	written = o->arg && is_written(o) ? written_before(command, argv, *index, w.value) : NULL;
 	if (written)
-		return err_set(err, EINVAL,
-			       "%s -: standard output is for --%s; two outputs would mix there: "
-			       "write one to a file",
-			       w.name, written->name);
+		return err_set(err, EINVAL, "--%s and %s both go to %s", written->name, w.name,
+			       strcmp(w.value, "-") ? w.value : "standard output");
 	*index += n;
 	*ret = w;
 	return 0;
