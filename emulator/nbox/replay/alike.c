@@ -83,8 +83,9 @@ static void finder_deinit(struct finder *f)
 
 static uint64_t mix(uint64_t h, uint64_t value)
 {
-	h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return h ^ h >> 29;
+	h = (h + 1) * UINT64_C(0x9e3779b97f4a7c15); /* small numbers must not meet in the sum */
+	h = ((h ^ h >> 29) + value) * UINT64_C(0xbf58476d1ce4e5b9);
+	return h ^ h >> 32;
 }
 
 /* Numbers for the pairs of label and @cut; those of no cut stay apart from those of one. */

@@ -263,6 +263,36 @@ static void find_alike(const uint32_t *slow, uint32_t n_slow, bool has_pairs, st
 	free(c);
 }
 
+/* Each of a node computes as slow as none of the others, so that numbers of lists and of templates
+ * come in many pairs. */
+static void no_two_ranks_are_taken_for_one(void **state)
+{
+	enum { NODE = 64, WORLD = 2 * NODE };
+	const struct record rec = {.n_comms = 0};
+	struct config *c = calloc(1, sizeof(*c));
+	uint32_t real[NODE];
+	struct computed computed;
+	struct err err = {""};
+	struct alike a;
+
+	(void)state;
+	assert_non_null(c);
+	for (uint32_t i = 0; i < NODE; i++)
+		real[i] = i;
+	c->topology = (struct topology){.n_nodes = 2, .gpus_per_node = NODE};
+	c->world = WORLD;
+	c->real = real;
+	c->n_real = NODE;
+	assert_int_equal(computed_init(&computed, WORLD, &err), 0);
+	for (uint32_t i = NODE; i < WORLD; i++)
+		assert_int_equal(computed_told(&computed, i, 1, MS, 2 * MS + i, &err), 0);
+	assert_int_equal(alike_find(&rec, c, &computed, &a), 0);
+	assert_int_equal(a.n_apart, NODE);
+	alike_deinit(&a);
+	computed_deinit(&computed);
+	free(c);
+}
+
 static void ranks_are_told_apart_by_what_they_compute_and_whom_they_wait_for(void **state)
 {
 	const uint32_t one[] = {5}, two[] = {3, 7}, real[] = {0};
@@ -314,6 +344,7 @@ int main(void)
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
 		cmocka_unit_test(a_straggler_is_found_with_what_it_costs),
 		cmocka_unit_test(stages_that_wait_for_each_other_are_a_cause),
+		cmocka_unit_test(no_two_ranks_are_taken_for_one),
 		cmocka_unit_test(ranks_are_told_apart_by_what_they_compute_and_whom_they_wait_for),
 		cmocka_unit_test(algorithms_have_names),
 	};
