@@ -12,6 +12,7 @@
 #include "config/did-you-mean.h"
 #include "config/spec.h"
 #include "mesh/mesh.h"
+#include "mesh/route.h"
 
 #define SEARCH_NODES (1 << 16) /* tens of milliseconds */
 #define K_MAX 1000000
@@ -41,6 +42,8 @@ static void deinit(struct resharding *x)
 	free(x->bytes);
 	free(x->needs);
 	free(x->done_ns);
+	free(x->nodes);
+	free(x->crossing);
 }
 
 void reshardings_free(struct resharding *list, size_t n)
@@ -171,6 +174,7 @@ static int place(struct resharding *x, const char *key, const struct mesh_spec *
 		 struct err *err)
 {
 	uint32_t n = mesh->hosts * mesh->devices;
+	uint32_t first_host = first ? x->n_hosts - mesh->hosts : 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t host = 1 + i / mesh->devices + (first ? MESH_HOSTS : 0);
@@ -187,6 +191,7 @@ static int place(struct resharding *x, const char *key, const struct mesh_spec *
 				ranks[i], topology_node(t, ranks[i]));
 		*of_node = host;
 		x->place[ranks[i]] = first + i;
+		x->nodes[first_host + i / mesh->devices] = topology_node(t, ranks[i]);
 	}
 	return 0;
 }
@@ -207,7 +212,11 @@ static int place_all(struct resharding *x, const struct mesh_reshard *m,
 	x->bytes = calloc((size_t)n * n_to, sizeof(*x->bytes));
 	x->needs = calloc(n_to, sizeof(*x->needs));
 	x->done_ns = calloc((size_t)n + n_to, sizeof(*x->done_ns));
-	if (!host_of || !x->place || !x->bytes || !x->needs || !x->done_ns)
+	x->n_hosts = m->src.hosts + m->dst.hosts;
+	x->nodes = calloc(x->n_hosts, sizeof(*x->nodes));
+	x->crossing = calloc((size_t)x->n_hosts * x->n_hosts, sizeof(*x->crossing));
+	if (!host_of || !x->place || !x->bytes || !x->needs || !x->done_ns || !x->nodes ||
+	    !x->crossing)
 		return err_set(err, ENOMEM, "out of memory for a plan");
 	memset(x->place, 0xff, x->n_world * sizeof(*x->place));
 	r = mesh_ranks("senders", values[SENDERS], 0, &m->src, t, &senders, err);
@@ -238,6 +247,21 @@ static uint64_t common_bytes(const struct mesh_reshard *m, uint32_t src, uint32_
 	return bytes;
 }
 
+static void add_crossing(struct resharding *x, const struct mesh_reshard *m,
+			 const struct turn *turn)
+{
+	const struct mesh_task *task = &m->tasks[turn->task];
+	uint32_t first = m->src.hosts + (uint32_t)__builtin_ctzll(task->receivers);
+
+	for (uint32_t i = 0; i < task->to.hosts; i++) {
+		uint32_t next = (i + 1) % task->to.hosts;
+		struct mesh_crossing c = mesh_crossing_at(x->strategy, task->bytes, task->to, i);
+
+		x->crossing[turn->sender * x->n_hosts + first + i] += (double)c.from_sender;
+		x->crossing[(first + i) * x->n_hosts + first + next] += (double)c.to_next;
+	}
+}
+
 static int plan(struct resharding *x, const struct mesh_reshard *m, enum turns_algo algo,
 		struct err *err)
 {
@@ -248,6 +272,9 @@ static int plan(struct resharding *x, const struct mesh_reshard *m, enum turns_a
 	if (r < 0)
 		return r;
 	mesh_done(m, x->strategy, &x->net, &turns, x->done_ns + x->n_senders, x->done_ns);
+	x->end_ns = turns.end_ns;
+	for (uint32_t i = 0; i < turns.n; i++)
+		add_crossing(x, m, &turns.turns[i]);
 	turns_deinit(&turns);
 	for (uint32_t k = 0; k < x->n_receivers; k++) {
 		struct mesh_box tile;

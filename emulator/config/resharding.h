@@ -34,6 +34,10 @@ struct resharding {
 	uint64_t *bytes; /* owned; by sender, then receiver: what the one has and the other needs */
 	uint64_t *needs; /* owned; by receiver: its tile */
 	double *done_ns; /* owned; by place: when it is over, from the plan's beginning */
+	double end_ns;   /* the last of these */
+	uint32_t n_hosts;
+	uint32_t *nodes;  /* owned; by host of the senders, then of the receivers */
+	double *crossing; /* owned; bytes from host, then to host, all in all */
 };
 
 /* For `nbox models`. */

@@ -456,11 +456,18 @@ int overlap_change(struct overlap *o, uint32_t i, double since, double from, dou
 	return r;
 }
 
-double overlap_end(struct overlap *o, uint64_t number)
+const struct warp *overlap_warp(struct overlap *o, uint64_t number)
 {
 	const struct member *m = member_of(o, number);
 
-	return m ? warp_end(&m->warp) : -INFINITY;
+	return m ? &m->warp : NULL;
+}
+
+double overlap_end(struct overlap *o, uint64_t number)
+{
+	const struct warp *w = overlap_warp(o, number);
+
+	return w ? warp_end(w) : -INFINITY;
 }
 
 struct rate_peak overlap_peak(const struct overlap *o)

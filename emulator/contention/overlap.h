@@ -57,6 +57,8 @@ struct overlap_op {
  */
 int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_number,
 		const struct warp **ret);
+/* How op @number goes on, until the next call; NULL: it is forgotten. */
+const struct warp *overlap_warp(struct overlap *o, uint64_t number);
 /* When op @number is over, as far as is known; -INFINITY: it is forgotten. */
 double overlap_end(struct overlap *o, uint64_t number);
 /* Of the sets that the last op that was added is in, the fullest link. */

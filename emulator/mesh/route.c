@@ -61,27 +61,46 @@ uint32_t mesh_next(enum mesh_strategy s, struct mesh_group to, uint32_t place)
 	return MESH_NOBODY;
 }
 
-uint64_t mesh_crossing_bytes(enum mesh_strategy s, uint64_t bytes, struct mesh_group to)
+/* A ring: what starts at a host's first device does not come back to it. */
+static struct mesh_crossing global_ag_at(uint64_t bytes, struct mesh_group to, uint32_t host)
 {
-	struct mesh_part part;
-	uint64_t crossing;
+	uint32_t behind = (host + 1) % to.hosts;
+	struct mesh_part first, next;
 
+	cut(bytes, all(to), host * to.devices, &first);
+	cut(bytes, all(to), behind * to.devices, &next);
+	return (struct mesh_crossing){(behind ? next.from : bytes) - first.from,
+				      to.hosts > 1 ? bytes - next.bytes : 0};
+}
+
+struct mesh_crossing mesh_crossing_at(enum mesh_strategy s, uint64_t bytes, struct mesh_group to,
+				      uint32_t host)
+{
 	switch (s) {
 	case MESH_SENDRECV:
-		return bytes * to.hosts * to.devices;
-	case MESH_GLOBAL_AG: /* a ring: what starts at a host's first device does not come back */
-		crossing = bytes;
-		for (uint32_t host = 0; to.hosts > 1 && host < to.hosts; host++) {
-			mesh_part(s, bytes, to, 0, host * to.devices, &part);
-			crossing += bytes - part.bytes;
-		}
-		return crossing;
+		return (struct mesh_crossing){bytes * to.devices, 0};
 	case MESH_LOCAL_AG:
+		return (struct mesh_crossing){bytes, 0};
+	case MESH_GLOBAL_AG:
+		return global_ag_at(bytes, to, host);
 	case MESH_BROADCAST:
-		return bytes * to.hosts;
+		return (struct mesh_crossing){host == 0 ? bytes : 0,
+					      host + 1 < to.hosts ? bytes : 0};
 	case MESH_SIGNAL:
 	case MESH_STRATEGIES:
 		break;
 	}
-	return to.hosts * to.devices;
+	return (struct mesh_crossing){to.devices, 0};
+}
+
+uint64_t mesh_crossing_bytes(enum mesh_strategy s, uint64_t bytes, struct mesh_group to)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t host = 0; host < to.hosts; host++) {
+		struct mesh_crossing c = mesh_crossing_at(s, bytes, to, host);
+
+		sum += c.from_sender + c.to_next;
+	}
+	return sum;
 }

@@ -20,5 +20,12 @@ void mesh_part(enum mesh_strategy s, uint64_t bytes, struct mesh_group to, uint3
 	       uint32_t number, struct mesh_part *ret);
 /* To whom the receiver at @place passes parts on. */
 uint32_t mesh_next(enum mesh_strategy s, struct mesh_group to, uint32_t place);
-/* Bytes that cross from a host to another. */
+/* Bytes that cross to the @host-th host of the group: from the sender, and from there to the next
+ * one, which of the last is the first. */
+struct mesh_crossing {
+	uint64_t from_sender, to_next;
+};
+struct mesh_crossing mesh_crossing_at(enum mesh_strategy s, uint64_t bytes, struct mesh_group to,
+				      uint32_t host);
+/* The same of all hosts. */
 uint64_t mesh_crossing_bytes(enum mesh_strategy s, uint64_t bytes, struct mesh_group to);

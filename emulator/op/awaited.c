@@ -56,13 +56,18 @@ double awaited_end(const struct awaited *a, bool is_plain)
 	return last ? last->at[is_plain] : a->from[is_plain];
 }
 
-double awaited_shared(const struct awaited *a)
+double awaited_alone(const struct awaited *a)
 {
 	double alone = a->from[0];
 
 	for (uint32_t i = 0; i < a->n; i++)
 		alone = fmax(alone, a->of[i].alone[0]);
-	return fmax(0, awaited_end(a, false) - alone);
+	return alone;
+}
+
+double awaited_shared(const struct awaited *a)
+{
+	return fmax(0, awaited_end(a, false) - awaited_alone(a));
 }
 
 static double later(void *ctx, double end)

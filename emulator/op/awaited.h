@@ -31,7 +31,9 @@ struct awaited *awaited_unref(struct awaited *a); /* NULL; takes NULL */
 /* The call that is over last; NULL: none is over later than @a->from. */
 const struct awaited_call *awaited_last(const struct awaited *a, bool is_plain);
 double awaited_end(const struct awaited *a, bool is_plain);
-/* How much later it is over than if no message shared its links. */
+/* When it would be over if no message shared its links. */
+double awaited_alone(const struct awaited *a);
+/* How much later it is over than that. */
 double awaited_shared(const struct awaited *a);
 /* @call is over at @at, no more when it was. */
 void awaited_move(struct awaited *a, uint32_t call, bool is_plain, double at);

@@ -71,6 +71,8 @@ static void forgotten(void *ctx, void *tag)
 	(void)ctx;
 	if (c->run)
 		c->run->claim[c->is_plain] = NULL;
+	if (c->held)
+		*c->held = NULL;
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct claimed *of = &c->of[i];
 
@@ -79,7 +81,38 @@ static void forgotten(void *ctx, void *tag)
 		timeline_node_release(of->node);
 		awaited_unref(of->post);
 	}
+	claim_free(c);
+}
+
+struct claim *claim_new(bool is_plain, uint32_t n)
+{
+	struct claim *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	*c = (struct claim){.is_plain = is_plain, .room = n, .of = calloc(n + 1, sizeof(*c->of))};
+	return c->of ? c : claim_free(c);
+}
+
+struct claim *claim_free(struct claim *c)
+{
+	if (c)
+		free(c->of);
 	free(c);
+	return NULL;
+}
+
+int claim_add(struct claim *c, const struct claimed *end)
+{
+	uint32_t room = 2 * c->room + 8;
+	struct claimed *more = c->n < c->room ? c->of : realloc(c->of, room * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	c->room = c->n < c->room ? c->room : room;
+	c->of = more;
+	c->of[c->n++] = *end;
+	return 0;
 }
 
 int contention_open(struct ops *ops)
@@ -101,15 +134,13 @@ void contention_close(struct ops *ops)
 		ops->overlap[i] = overlap_free(ops->overlap[i]);
 }
 
-static struct claim *claim_new(struct run *run, bool is_plain)
+static struct claim *claim_of_run(struct run *run, bool is_plain)
 {
-	struct claim *c = calloc(1, sizeof(*c) + run->n_posts * sizeof(c->of[0]));
+	struct claim *c = claim_new(is_plain, run->n_posts);
 
 	if (!c)
 		return NULL;
-	c->ops = run->comm->ops;
 	c->run = run;
-	c->is_plain = is_plain;
 	for (c->n = 0; c->n < run->n_posts; c->n++)
 		c->of[c->n] = (struct claimed){.node = timeline_node_hold(run->posts[c->n]->node),
 					       .sent = UINT32_MAX,
@@ -236,7 +267,7 @@ int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 		r = find_usage(run, &op.usage, err);
 	if (r)
 		return r;
-	run->claim[is_plain] = claim_new(run, is_plain);
+	run->claim[is_plain] = claim_of_run(run, is_plain);
 	if (!run->claim[is_plain])
 		return err_set(err, ENOMEM, "no memory for ops that share the network");
 	r = contention_claim(run->posts[0], run->claim[is_plain], &op, &got, err);

@@ -19,6 +19,11 @@ void contention_close(struct ops *ops); /* before the timelines go */
  */
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 		   const struct warp **ret, struct err *err);
+/* A claim with room for @n ends. NULL: no memory. */
+struct claim *claim_new(bool is_plain, uint32_t n);
+struct claim *claim_free(struct claim *c); /* that no overlap has; NULL; takes NULL */
+/* One more. Return: 0; -ENOMEM. */
+int claim_add(struct claim *c, const struct claimed *end);
 struct contention {
 	uint64_t number;         /* of the claim */
 	const struct warp *warp; /* as above */

@@ -60,18 +60,6 @@ static struct post *peer_of(const struct op *op, uint32_t k, uint32_t *ret_call)
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
-/* Room for what two ends of each message wait for. */
-static struct claim *claim_new(struct post *post, bool is_plain, uint32_t n)
-{
-	struct claim *c = calloc(1, sizeof(*c) + 2 * n * sizeof(c->of[0]));
-
-	if (!c)
-		return NULL;
-	c->p2p = post->op->p2p;
-	c->is_plain = is_plain;
-	return c;
-}
-
 /* @a's @call is over at @at, as long as @c goes on so; NULL: it uses no links. */
 static void await_claim(struct claim *c, struct awaited *a, uint32_t call, bool is_plain,
 			uint64_t number, double at, double alone, double ns)
@@ -111,9 +99,10 @@ static int claim_batch(const struct batch *p, struct overlap_op op, struct claim
 	r = batch_usage(p, &op.usage, err);
 	if (r < 0)
 		return r;
-	c = claim_new(p->post, p->is_plain, p->n);
+	c = claim_new(p->is_plain, 2 * p->n); /* two ends of each message wait for it */
 	if (!c)
 		return err_set(err, ENOMEM, "no memory for ops that share the network");
+	c->p2p = p->post->op->p2p;
 	r = contention_claim(p->post, c, &op, ret, err);
 	if (r == 0)
 		*ret_c = c;
@@ -287,9 +276,7 @@ static int begin(struct post *post, struct err *err)
 	p2p->sent = calloc((size_t)post->op->n_flows + 1, sizeof(*p2p->sent));
 	if (!p2p->awaited || !p2p->sent)
 		return err_set(err, ENOMEM, "out of memory");
-	r = p2p->plan ? 0 : send_all(post, false, number, err);
-	if (p2p->plan)
-		resharding_send(post);
+	r = p2p->plan ? resharding_send(post, err) : send_all(post, false, number, err);
 	if (r == 0 && config_moves_times(ops->config))
 		r = send_all(post, true, number, err);
 	else
@@ -375,10 +362,8 @@ static int meet_planned(struct post *post, uint32_t k, struct post *to, uint32_t
 	CLEANUP(batch_deinit) struct batch p = {0};
 	int r;
 
-	if (!(to->op->p2p->flags & RECORD_LEFT_ALONE)) {
-		resharding_meet(post, k, to, call);
-		return 0;
-	}
+	if (!(to->op->p2p->flags & RECORD_LEFT_ALONE))
+		return resharding_meet(post, k, to, call, err);
 	r = batch_init(&p, post, false, number, err);
 	if (r < 0)
 		return r;
@@ -504,7 +489,7 @@ static int play(struct run *run, bool is_plain, struct err *err)
 		bool is_planned = op->p2p->plan && !is_plain;
 
 		if (is_planned)
-			resharding_virtual(run, post);
+			r = resharding_virtual(run, post, err);
 		else
 			*from = fmax(*from, post_start(post, is_plain) +
 						    batch_extra_ns(&run->timing, is_plain));

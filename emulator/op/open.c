@@ -6,6 +6,7 @@
 
 #include "op/contention.h"
 #include "op/ideal.h"
+#include "op/resharding-step.h"
 
 static int segment(void *ctx, uint32_t world_rank, uint64_t number, double start, double ns,
 		   double *ret_ns, struct err *err)
@@ -30,6 +31,7 @@ int ops_open(struct ops *ops, struct err *err)
 	};
 
 	if (solver_new(&c->topology, ops->delay, &ops->solver) < 0 || contention_open(ops) < 0 ||
+	    resharding_steps_open(ops) < 0 ||
 	    timelines_new(ops->cluster->topology, ops->cluster->real, ops->cluster->n_real,
 			  c->classes.of, &what_if, &ops->timelines) < 0 ||
 	    (c->steps.n_ops &&
@@ -42,6 +44,7 @@ int ops_open(struct ops *ops, struct err *err)
 void ops_close(struct ops *ops)
 {
 	contention_close(ops);
+	resharding_steps_close(ops);
 	timelines_free(ops->timelines);
 	step_count_free(ops->steps);
 	free(ops->ends);

@@ -18,6 +18,7 @@ struct ideal;
 struct op;
 struct ops;
 struct post;
+struct resharding_steps;
 struct run;
 
 /* @play and @is_lost may be NULL. */
@@ -61,6 +62,7 @@ struct ops {
 	bool is_below_bound_told, is_lag_told, is_peers_told, is_left_alone_told;
 	bool is_matrix_met; /* of --alltoall */
 	uint64_t planned; /* config->reshardings with a part of a step, the first 64, a bit each */
+	struct resharding_steps *steps_of; /* owned; by config->reshardings */
 };
 
 void ops_warn(struct ops *ops, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -11,6 +11,7 @@
 #include "engine/record.h"
 #include "op/awaited.h"
 #include "op/p2p-start.h"
+#include "op/resharding-step.h"
 
 /* --- which posts ----------------------------------------------------------------------------- */
 
@@ -29,10 +30,10 @@ static uint32_t place_of(const struct resharding *x, uint32_t world_rank)
 	return world_rank < x->n_world ? x->place[world_rank] : RESHARDING_NOWHERE;
 }
 
-/* Of the pair that call @k joins: *ret_bytes, what the sender has for the receiver. Return: whether
- * it goes from one of @x's senders to one of its receivers. */
+/* The pair that call @k joins, by numbers among senders and receivers. Return: whether it goes from
+ * one of @x's senders to one of its receivers. */
 static bool is_between(const struct resharding *x, const struct op *op, uint32_t k,
-		       uint64_t *ret_bytes)
+		       uint32_t *ret_sender, uint32_t *ret_receiver)
 {
 	const struct sched_p2p *call = &op->p2p->calls[k];
 	uint32_t own = place_of(x, self_of(op)), peer = place_of(x, world_of(op, call->peer));
@@ -40,7 +41,8 @@ static bool is_between(const struct resharding *x, const struct op *op, uint32_t
 
 	if (from >= x->n_senders || to == RESHARDING_NOWHERE || to < x->n_senders)
 		return false;
-	*ret_bytes = x->bytes[(size_t)from * x->n_receivers + (to - x->n_senders)];
+	*ret_sender = from;
+	*ret_receiver = to - x->n_senders;
 	return true;
 }
 
@@ -68,15 +70,18 @@ static void leave_alone(struct op *op, const struct resharding *x, const char *w
 static bool is_declared(struct op *op, const struct resharding *x)
 {
 	const struct sched_p2p *calls = op->p2p->calls;
-	uint32_t n_other = 0, n_between = 0;
-	uint64_t bytes, received = 0;
+	uint32_t n_other = 0, n_between = 0, from, to;
+	uint64_t bytes, step, received = 0;
 	char why[160] = "", a[32], b[32];
 
 	for (uint32_t k = 0; k < op->n_flows; k++) {
-		if (!is_between(x, op, k, &bytes)) {
+		if (!is_between(x, op, k, &from, &to)) {
 			n_other++;
 			continue;
 		}
+		bytes = x->bytes[(size_t)from * x->n_receivers + to];
+		step = resharding_step_next(op->comm->ops, x, from, to, calls[k].is_send);
+		op->p2p->step = n_between ? op->p2p->step : step;
 		n_between++;
 		received += calls[k].is_send ? 0 : calls[k].bytes;
 		if (calls[k].bytes != bytes && !why[0])
@@ -239,10 +244,23 @@ static void over(struct awaited *a, uint32_t call, double begin, double ns)
 	of->number[0] = 0;
 }
 
-/* Who sends nothing in the plan waits for nobody. */
-static void over_sent(const struct op *op, uint32_t k, double start, double begin, double ns)
+/* The same in a step of @post's plan. */
+static int over_in(struct post *post, uint64_t step, struct awaited *a, uint32_t call, double begin,
+		   double ns, struct err *err)
 {
-	over(op->p2p->awaited, k, ns > 0 ? begin : start, ns);
+	over(a, call, begin, ns);
+	return ns > 0 && post->op->p2p->plan->n_senders
+		       ? resharding_step_add(post, step, begin, a, call, err)
+		       : 0;
+}
+
+/* Who sends nothing in the plan waits for nobody. */
+static int over_sent(struct post *post, uint64_t step, uint32_t k, double start, double begin,
+		     struct err *err)
+{
+	double ns = own_ns(post->op, k);
+
+	return over_in(post, step, post->op->p2p->awaited, k, ns > 0 ? begin : start, ns, err);
 }
 
 static bool is_real(const struct op *op, uint32_t k)
@@ -255,29 +273,32 @@ static bool is_buffered(const struct op *op, uint32_t k)
 	return p2p_buffered(op, op->p2p->calls[k].bytes) >= 1;
 }
 
-void resharding_send(struct post *post)
+int resharding_send(struct post *post, struct err *err)
 {
 	struct op *op = post->op;
 	double start = post_start(post, false), *from = &op->p2p->awaited->from[0];
+	int r = 0;
 
 	*from = fmax(*from, start);
-	for (uint32_t k = 0; k < op->n_flows; k++)
+	for (uint32_t k = 0; k < op->n_flows && r == 0; k++)
 		if (op->p2p->calls[k].is_send && is_buffered(op, k))
-			over(op->p2p->awaited, k, start, own_ns(op, k));
+			r = over_sent(post, op->p2p->step, k, start, start, err);
+	return r;
 }
 
-void resharding_meet(struct post *post, uint32_t k, struct post *to, uint32_t call)
+int resharding_meet(struct post *post, uint32_t k, struct post *to, uint32_t call, struct err *err)
 {
 	const struct op *op = post->op;
 	const struct resharding *x = op->p2p->plan;
-	double begin = fmax(post_start(post, false), post_start(to, false)), own = own_ns(op, k);
-	double there = x->n_senders ? done_ns(x, self_of(to->op)) : own;
+	double start = post_start(post, false), begin = fmax(start, post_start(to, false));
+	double own = own_ns(op, k), there = x->n_senders ? done_ns(x, self_of(to->op)) : own;
+	uint64_t step = to->op->p2p->step;
+	int r;
 
 	if (!x->n_senders && to->op->p2p->plan == x)
 		there = fmax(there, own_ns(to->op, call));
-	over(to->op->p2p->awaited, call, begin, there);
-	if (!is_buffered(op, k))
-		over_sent(op, k, post_start(post, false), begin, own);
+	r = over_in(post, step, to->op->p2p->awaited, call, begin, there, err);
+	return r == 0 && !is_buffered(op, k) ? over_sent(post, step, k, start, begin, err) : r;
 }
 
 void resharding_meet_plainly(struct post *post, uint32_t k, struct post *to, uint32_t call,
@@ -305,12 +326,14 @@ static double virtual_start(const struct run *run, const struct post *post, uint
 	return post_start(post, false);
 }
 
-void resharding_virtual(const struct run *run, struct post *post)
+int resharding_virtual(const struct run *run, struct post *post, struct err *err)
 {
 	struct op *op = post->op;
+	uint64_t step = op->p2p->step;
 	double start = post_start(post, false);
+	int r = 0;
 
-	for (uint32_t k = 0; k < op->n_flows; k++) {
+	for (uint32_t k = 0; k < op->n_flows && r == 0; k++) {
 		const struct sched_p2p *call = &op->p2p->calls[k];
 
 		double begin = fmax(start, virtual_start(run, post, call->peer));
@@ -318,20 +341,24 @@ void resharding_virtual(const struct run *run, struct post *post)
 		if (op->flows[k].turn != run->turn || is_real(op, k))
 			continue;
 		if (!call->is_send)
-			over(op->p2p->awaited, k, begin, own_ns(op, k));
+			r = over_in(post, step, op->p2p->awaited, k, begin, own_ns(op, k), err);
 		else if (!is_buffered(op, k))
-			over_sent(op, k, start, begin, own_ns(op, k));
+			r = over_sent(post, step, k, start, begin, err);
 	}
+	return r;
 }
 
 /* Those that copy the post do as it does, so long after they or the last one that it waited for
- * came; those that have a part of their own in the plan take the time of that. */
+ * came; those that have a part of their own in the plan take the time of that. Who shares links
+ * is later. */
 int resharding_end(struct post *post, double end, double plain_end)
 {
-	const struct resharding *x = post->op->p2p->plan;
+	const struct p2p *p2p = post->op->p2p;
+	const struct resharding *x = p2p->plan;
 	uint32_t n, self = self_of(post->op);
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
-	double start = post_start(post, false), own = end - start, begin = start;
+	double start = post_start(post, false), alone = awaited_alone(p2p->awaited);
+	double own = alone - start, begin = start;
 	bool is_alike = timeline_is_folded(post->node);
 	CLEANUP(freep) double *ends = malloc(n * sizeof(*ends));
 
@@ -339,14 +366,17 @@ int resharding_end(struct post *post, double end, double plain_end)
 		return -ENOMEM;
 	if (x->n_senders) {
 		own = fmin(own, done_ns(x, self));
-		begin = end - own;
+		begin = alone - own;
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		bool has_part = x->n_senders && place_of(x, ranks[i]) != RESHARDING_NOWHERE;
 		double ns = has_part ? done_ns(x, ranks[i]) : own;
+		double at = fmax(begin, timeline_start(post->node, ranks[i])) + ns, shared = NAN;
 
 		is_alike &= ns == own;
-		ends[i] = fmax(begin, timeline_start(post->node, ranks[i])) + ns;
+		if (ns > 0 && ranks[i] != self && x->n_senders)
+			shared = resharding_step_at(post->op->comm->ops, x, p2p->step, at);
+		ends[i] = isnan(shared) ? at + (end - alone) : shared;
 	}
 	return is_alike ? timeline_end_all(post->node, end, plain_end)
 			: timeline_end_each(post->node, ends, plain_end);

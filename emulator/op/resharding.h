@@ -12,23 +12,25 @@
  *             their shares of the node's NICs
  *
  * A rank is over so long after the last of itself and those that it calls has come as by the plan's
- * beginning; a sender whose message the buffers take does not wait for the receiver. The plan's
- * messages claim no links: other ops are neither in their way nor kept. */
+ * beginning; a sender whose message the buffers take does not wait for the receiver. Declared steps
+ * share links with other ops (resharding-step.h); assumed ones claim none: other ops are neither in
+ * their way nor kept. */
 #pragma once
 
 #include "op/table.h"
 
 /* Sets op->p2p->plan and its flags, where it is one rank's part of a step. Return: 0; -ENOMEM. */
 int resharding_find(struct op *op);
-/* @post, of a planned op, has arrived: what it sends and the buffers take. */
-void resharding_send(struct post *post);
+/* @post, of a planned op, has arrived: what it sends and the buffers take. Return: 0; negative
+ * errno with the sentence, as below. */
+int resharding_send(struct post *post, struct err *err);
 /* Call @k of planned @post is call @call of @to, which is there. */
-void resharding_meet(struct post *post, uint32_t k, struct post *to, uint32_t call);
+int resharding_meet(struct post *post, uint32_t k, struct post *to, uint32_t call, struct err *err);
 /* The same where @to is left alone, and takes @ns: so is the sender. */
 void resharding_meet_plainly(struct post *post, uint32_t k, struct post *to, uint32_t call,
 			     double ns);
 /* The calls of planned @post with virtual ranks that @run plays. */
-void resharding_virtual(const struct run *run, struct post *post);
+int resharding_virtual(const struct run *run, struct post *post, struct err *err);
 /* @post, planned, is over: at the real rank at @end, at those that copy it by their own part of the
  * plan. Return: 0; -ENOMEM. */
 int resharding_end(struct post *post, double end, double plain_end);

@@ -84,6 +84,7 @@ struct p2p {
 	struct timing timing;          /* of these by themselves */
 	bool is_below_bound;           /* they are, with others */
 	const struct resharding *plan; /* borrowed; it is a part of it; NULL: plain calls */
+	uint64_t step;                 /* ... of this one, if that is declared */
 	uint32_t flags;                /* RECORD_*, of that */
 	double *assumed_ns; /* owned, by call: how long each takes by it; NULL: it says that itself
 			     */
@@ -125,18 +126,19 @@ struct run_end {
 /* What an op of the network's holds on to as long as its ends may move (contention.h): a run's
  * ends, or those of messages. */
 struct claim {
-	struct ops *ops; /* borrowed */
-	struct run *run; /* borrowed; NULL: it is over */
-	struct p2p *p2p; /* borrowed; of messages: their sender's; NULL: it is over */
+	struct ops *ops;     /* borrowed */
+	struct run *run;     /* borrowed; NULL: it is over */
+	struct p2p *p2p;     /* borrowed; of messages: their sender's; NULL: it is over */
+	struct claim **held; /* borrowed; cleared when it is forgotten; NULL: by nobody */
 	bool is_plain;
-	uint32_t n;
+	uint32_t n, room;
 	struct claimed {
 		struct timeline_node *node; /* held, of a run's post; NULL: of a message */
 		struct awaited *post;       /* a reference; a message's: whose call it ends */
 		uint32_t call;              /* of that one */
 		uint32_t sent;              /* UINT32_MAX, or the message of @p2p */
 		double end;                 /* of this run at the real rank; NAN: as the node's */
-	} of[];
+	} * of;                             /* owned */
 };
 
 struct engine_op;

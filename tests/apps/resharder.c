@@ -3,9 +3,10 @@
  * plain sends and receives, all in one group. Ranks from 0 on are the source mesh, those behind it
  * the destination. An all-reduce of all ends each step. The values are not looked at.
  *
- * usage: resharder TENSOR DTYPE SRC DST [--steps N] [--one-by-one]
+ * usage: resharder TENSOR DTYPE SRC DST [--steps N] [--one-by-one] [--beside N]
  *   such as: resharder 64x64x2048 f32 RS0R@2x4 S0RR@2x4
- * --one-by-one: without the group */
+ * --one-by-one: without the group
+ * --beside: at the same time, an all-reduce of N floats by another communicator of all */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -26,10 +27,11 @@ static struct {
 	uint32_t n_src, n_dst;
 	int rank, n, steps;
 	bool one_by_one;
-	ncclComm_t comm;
-	cudaStream_t stream;
+	size_t n_beside;
+	ncclComm_t comm, other_comm;
+	cudaStream_t stream, other_stream;
 	char *mem; /* device memory, of a whole tensor */
-	float *sum;
+	float *sum, *beside;
 } job;
 
 static void must(bool is_ok, const char *what)
@@ -74,6 +76,9 @@ static void step(void)
 {
 	char *at = job.mem;
 
+	if (job.n_beside)
+		NCCL(ncclAllReduce(job.beside, job.beside, job.n_beside, ncclFloat, ncclSum,
+				   job.other_comm, job.other_stream));
 	if (!job.one_by_one)
 		NCCL(ncclGroupStart());
 	for (uint32_t from = 0; from < job.n_src; from++)
@@ -94,6 +99,7 @@ static void step(void)
 	if (!job.one_by_one)
 		NCCL(ncclGroupEnd());
 	NCCL(ncclAllReduce(job.sum, job.sum, 1, ncclFloat, ncclSum, job.comm, job.stream));
+	CUDA(cudaStreamSynchronize(job.other_stream));
 	CUDA(cudaStreamSynchronize(job.stream));
 }
 
@@ -106,7 +112,8 @@ static int number(const char *name, int otherwise)
 
 static void take(int argc, char **argv)
 {
-	struct err err = {"usage: resharder TENSOR DTYPE SRC DST [--steps N] [--one-by-one]"};
+	struct err err = {"usage: resharder TENSOR DTYPE SRC DST [--steps N] [--one-by-one] "
+			  "[--beside N]"};
 	int bytes = 0;
 
 	job.steps = 3;
@@ -121,6 +128,8 @@ static void take(int argc, char **argv)
 			job.steps = atoi(argv[++i]);
 		else if (strcmp(argv[i], "--one-by-one") == 0)
 			job.one_by_one = true;
+		else if (strcmp(argv[i], "--beside") == 0 && i + 1 < argc)
+			job.n_beside = (size_t)atol(argv[++i]);
 		else
 			must(false, argv[i]);
 	}
@@ -141,14 +150,23 @@ int main(int argc, char **argv)
 	CUDA(cudaSetDevice(number("LOCAL_RANK", 0) % n_devices));
 	must(rendezvous(job.rank, NULL, &id) == 0, "rendezvous");
 	NCCL(ncclCommInitRank(&job.comm, job.n, id, job.rank));
+	if (job.n_beside)
+		NCCL(ncclCommSplit(job.comm, 0, job.rank, &job.other_comm, NULL));
 	CUDA(cudaStreamCreate(&job.stream));
+	CUDA(cudaStreamCreate(&job.other_stream));
 	CUDA(cudaMalloc((void **)&job.mem, mesh_bytes(&job.tensor)));
 	CUDA(cudaMalloc((void **)&job.sum, sizeof(*job.sum)));
 	CUDA(cudaMemset(job.sum, 0, sizeof(*job.sum)));
+	CUDA(cudaMalloc((void **)&job.beside, (job.n_beside + 1) * sizeof(*job.beside)));
+	CUDA(cudaMemset(job.beside, 0, job.n_beside * sizeof(*job.beside)));
 	for (int i = 0; i < job.steps; i++)
 		step();
+	if (job.n_beside)
+		NCCL(ncclCommDestroy(job.other_comm));
 	NCCL(ncclCommDestroy(job.comm));
+	CUDA(cudaStreamDestroy(job.other_stream));
 	CUDA(cudaStreamDestroy(job.stream));
+	CUDA(cudaFree(job.beside));
 	CUDA(cudaFree(job.mem));
 	CUDA(cudaFree(job.sum));
 	return 0;

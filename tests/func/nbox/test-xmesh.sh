@@ -77,12 +77,45 @@ for x in plan none; do
 	"$NBOX" retime plain-0-3,8-11 "${what[@]}" --out late-$x >/dev/null
 done
 is "$(awk -v plan="$(longest late-plan)" -v none="$(longest late-none)" 'BEGIN { print (none > 1 && plan > none / 2) }')" 1 "virtual senders may be late"
-# the plan's messages use no links: with plain ones, four ranks share a NIC
+# alone, a plan waits for nobody: with plain sends four ranks share a NIC
 shared() { "$NBOX" report --csv "$1" | awk -F, '$6 == "SendRecv" { ns += $43 } END { print (ns > 0) }'; }
 nccl=(--model nccl --preset dgx-a100 --inter 1x10Gbps)
 "$NBOX" retime plain-0-15 "${nccl[@]}" --out links >/dev/null
 "$NBOX" retime plain-0-15 "${nccl[@]}" --what-if $plan --out no-links >/dev/null
-is "$(shared links) $(shared no-links)" "1 0" "messages of a plan claim no links"
+is "$(shared links) $(shared no-links)" "1 0" "a plan by itself waits for no link"
+
+# beside an all-reduce of another communicator on the same NICs: both are slower, as fair shares say
+# fair DIR PLAN-MS ONES: OK, if in each step but the first the plan, which takes PLAN-MS by itself, and the all-reduce share from when both are there until one is over: the plan by one
+# connection a NIC, the other by ONES. What ranks are apart is allowed for
+cat >fair.py <<'PY'
+import csv, subprocess, sys
+rows = list(csv.DictReader(subprocess.run([sys.argv[1], "report", "--csv", sys.argv[2]], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()))
+takes, ones = float(sys.argv[3]) * 1e6, int(sys.argv[4])
+bad, steps = [], {int(r["seq"]) for r in rows if r["op"] == "SendRecv"}
+large = max(int(r["bytes"]) for r in rows if r["op"] == "AllReduce")
+for seq in sorted(steps - {0}):
+    plan = [r for r in rows if r["op"] == "SendRecv" and int(r["seq"]) == seq and float(r["shared_ns"]) > 0]
+    other = [r for r in rows if r["op"] == "AllReduce" and int(r["seq"]) == seq and int(r["bytes"]) == large]
+    comes = [int(r["virtual_arrive_ns"]) for r in plan + other]
+    apart = max(comes) - min(comes)
+    wanted = min(takes, float(other[0]["model_ns"]) / ones)
+    for r in other + plan:
+        later, times = float(r["shared_ns"]), ones if r in plan else 1
+        if r in plan and later < max(float(r["shared_ns"]) for r in plan) - 1: continue # its part of the plan is over earlier
+        if not times * (wanted - apart) - 0.01 * wanted <= later <= times * wanted * 1.01: bad.append((seq, r["op"], r["world_rank"], later / 1e6, times * wanted / 1e6, apart / 1e6))
+    if not plan: bad.append((seq, "alone"))
+print("OK" if not bad and len(steps) > 1 else bad)
+PY
+fair() { python3 -IS fair.py "$NBOX" "$@"; }
+both=${plan/nic=10Gbps/alpha=0s} # over all ports of a node, which have 10 Mbps or 100 each
+ports=(--model alphabeta --inter-latency 0s --inter-bandwidth)
+exits 0 "beside an all-reduce, plain" "$NBOX" run --quiet "${world[@]}" --real 0-15 --out beside -- "${job[@]}" --beside 1000000
+exits 0 "... re-timed" "$NBOX" retime beside "${ports[@]}" 10Mbps --what-if $both --out beside-retimed
+is "$(fair beside-retimed 3355.4432 1)" OK "the plan and the all-reduce have half of the NICs each"
+"$NBOX" retime beside --model nccl --preset dgx-a100 --inter 1x10Mbps --what-if $both --out beside-nccl >/dev/null
+is "$(fair beside-nccl 14000 2)" OK "NCCL's two channels have two thirds of a NIC, the plan the rest"
+exits 0 "... live" "$NBOX" run --quiet "${world[@]}" --real 0-15 "${ports[@]}" 100Mbps --what-if $both --out beside-live -- "${job[@]}" --beside 1000000 --steps 2
+is "$(fair beside-live 335.54432 1)" OK "live, too"
 
 # what is not as declared keeps its times
 exits 0 "another tensor" "$NBOX" retime plain-0-15 --what-if ${plan/2048/1024} --json other.json --out other

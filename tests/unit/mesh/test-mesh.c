@@ -191,6 +191,7 @@ static void test_parts_reach_all_receivers_and_cross_as_the_closed_form_says(voi
 		enum mesh_strategy s = (enum mesh_strategy)below(&g, MESH_SIGNAL);
 		struct mesh_group to = {1 + (uint32_t)below(&g, 4), 1 + (uint32_t)below(&g, 4)};
 		uint64_t bytes = 1 + below(&g, 200), crossing = 0, got[16] = {0}, sum[16] = {0};
+		struct mesh_crossing by_host[4] = {{0, 0}};
 		uint32_t k = ks[below(&g, 3)];
 
 		for (uint32_t p = 0; p < mesh_parts(s, to, k); p++) {
@@ -200,14 +201,19 @@ static void test_parts_reach_all_receivers_and_cross_as_the_closed_form_says(voi
 			mesh_part(s, bytes, to, k, p, &part);
 			at = part.first;
 			crossing += part.bytes; /* from the sender, another host */
+			by_host[at / to.devices].from_sender += part.bytes;
 			for (uint32_t hop = 0;; hop++) {
 				got[at] += part.bytes;
 				sum[at] += part.bytes * (2 * part.from + part.bytes - 1) / 2;
 				if (hop == part.forwards)
 					break;
 				assert_int_not_equal(mesh_next(s, to, at), MESH_NOBODY);
-				if (mesh_next(s, to, at) / to.devices != at / to.devices)
+				if (mesh_next(s, to, at) / to.devices != at / to.devices) {
+					assert_int_equal(mesh_next(s, to, at) / to.devices,
+							 (at / to.devices + 1) % to.hosts);
+					by_host[at / to.devices].to_next += part.bytes;
 					crossing += part.bytes;
+				}
 				at = mesh_next(s, to, at);
 			}
 		}
@@ -216,6 +222,12 @@ static void test_parts_reach_all_receivers_and_cross_as_the_closed_form_says(voi
 			assert_int_equal(sum[p], bytes * (bytes - 1) / 2);
 		}
 		assert_int_equal(crossing, mesh_crossing_bytes(s, bytes, to));
+		for (uint32_t host = 0; host < to.hosts; host++) {
+			struct mesh_crossing c = mesh_crossing_at(s, bytes, to, host);
+
+			assert_int_equal(c.from_sender, by_host[host].from_sender);
+			assert_int_equal(c.to_next, by_host[host].to_next);
+		}
 	}
 }
 
