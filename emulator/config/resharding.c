@@ -126,6 +126,9 @@ static int take_net(struct resharding *x, const char *const values[KEYS], struct
 	if (r == 0 && !(k > 0 && k <= K_MAX))
 		r = err_set(err, EINVAL, "k=%.64s: 1 to %d, best or endless", pieces ? pieces : "",
 			    K_MAX);
+	if (r == 0 && pieces && x->strategy != MESH_BROADCAST)
+		r = err_set(err, EINVAL, "k=: pieces of a broadcast; %s has none",
+			    mesh_strategy_names[x->strategy]);
 	net->k = (uint32_t)k;
 	if (pieces && pieces[0] == 'b')
 		net->k = MESH_K_BEST;

@@ -113,6 +113,7 @@ int question_take(struct question *q, const struct option_word *w, struct err *e
 		q->algo = r == 0 ? (enum turns_algo)n : q->algo;
 		return r;
 	case FLAG_RESHARD_K:
+		q->has_k = true;
 		return take_k(w->value, &q->net.k, err);
 	case FLAG_RESHARD_PRESET:
 	case FLAG_RESHARD_FABRIC:
@@ -121,23 +122,52 @@ int question_take(struct question *q, const struct option_word *w, struct err *e
 		r = units_nic(w->value, &q->net.nic, &q->net.alpha_ns, err);
 		break;
 	case FLAG_RESHARD_INSIDE:
+		q->has_inside = true;
 		r = units_bandwidth(w->value, &q->net.inside, err);
 		break;
 	case FLAG_RESHARD_BUDGET:
 		r = units_time(w->value, &q->budget_ns, err);
 		break;
 	default:
+		q->has_seed = true;
 		r = units_count(w->value, &q->seed, err);
 		break;
 	}
 	return r < 0 ? err_prefix(err, r, "%s", w->name) : 0;
 }
 
+/* Options that would do nothing. */
+static int check_use(const struct question *q, struct err *err)
+{
+	bool is_by_list = q->algo == TURNS_NAIVE || q->algo == TURNS_ALPA || q->algo == TURNS_LB;
+	bool has_inside = q->strategy == MESH_BROADCAST || q->strategy == MESH_LOCAL_AG;
+
+	if (q->has_k && q->strategy != MESH_BROADCAST)
+		return err_set(err, EINVAL, "--k: pieces of a broadcast; %s has none",
+			       mesh_strategy_names[q->strategy]);
+	if (q->has_inside && !has_inside)
+		return err_set(err, EINVAL,
+			       "--inside: of broadcast and local-ag; by %s no message goes faster "
+			       "than a host's NIC",
+			       mesh_strategy_names[q->strategy]);
+	if (q->has_seed && (is_by_list || q->algo == TURNS_DFS))
+		return err_set(err, EINVAL,
+			       "--seed: of greedy, and of ours and exact, which try it; %s draws "
+			       "nothing",
+			       turns_algo_names[q->algo]);
+	if (q->budget_ns > 0 && is_by_list)
+		return err_set(err, EINVAL, "--budget: of planners that search; %s does not",
+			       turns_algo_names[q->algo]);
+	return 0;
+}
+
 static int parse(const struct question *q, struct mesh_tensor *t, struct mesh_spec *src,
 		 struct mesh_spec *dst, struct err *err)
 {
-	int r;
+	int r = check_use(q, err);
 
+	if (r < 0)
+		return r;
 	if (!q->tensor || !q->src || !q->dst)
 		return err_set(err, EINVAL,
 			       "needs --tensor, --src and --dst, such as --tensor 1024x1024x512 "

@@ -12,6 +12,7 @@ struct question {
 	struct mesh_net net; /* nic 0: not said */
 	double budget_ns;    /* 0: the algorithm's */
 	uint64_t seed;
+	bool has_k, has_inside, has_seed; /* said */
 };
 
 struct answer {
