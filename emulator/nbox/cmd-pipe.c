@@ -18,6 +18,7 @@
 
 struct request {
 	uint64_t n_stages, n_micro, pieces, bytes, parameters;
+	bool has_micro, has_pieces;
 	/* lists, a value a stage, or one for all */
 	const char *forward, *backward, *weights, *messages;
 	const char *nic, *update, *gpt, *comm_from;
@@ -42,6 +43,11 @@ static int usage(void)
 	      "  nbox pipe --stages 8 --micro 64 --fwd 10ms --bwd 20ms --bytes 48MiB --nic 100Gbps --gpt hidden=12288,tp=8,tokens=2048\n",
 	      stdout);
 	return 0;
+}
+
+static bool is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
 }
 
 /* --- the command line --------------------------------------------------------------------------
@@ -97,6 +103,8 @@ static int take_value(struct request *q, const struct option_word *w, struct err
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		if (values[i].id != w->id)
 			continue;
+		q->has_micro |= w->id == FLAG_PIPE_MICRO;
+		q->has_pieces |= w->id == FLAG_PIPE_PIECES;
 		if (values[i].count)
 			return units_count(w->value, values[i].count, err);
 		if (values[i].bytes)
@@ -114,6 +122,35 @@ static int take_value(struct request *q, const struct option_word *w, struct err
 		q->runs[0] = w->value;
 	else
 		q->runs[++q->n_runs] = w->value;
+	return 0;
+}
+
+/* Options that would do nothing. */
+static int check_use(const struct request *q, struct err *err)
+{
+	bool has_message = q->messages || q->nic || q->comm_from;
+
+	if (q->has_pieces && !q->weights)
+		return err_set(err, EINVAL,
+			       "--pieces: of gradients of weights; --bwd-w says how "
+			       "long these take");
+	if (q->has_pieces && !q->pieces)
+		return err_set(err, EINVAL, "--pieces: 1 or more");
+	if (q->weights &&
+	    (q->wanted.schedules == 1u << PIPE_GPIPE || !(q->wanted.overlaps & 1u << PIPE_NOBODY)))
+		return err_set(
+			err, EINVAL,
+			"--bwd-w: of rows that delay them: of 1f1b and eager, with --overlap "
+			"on");
+	if (q->n_stages == 1 && (has_message || q->bytes))
+		return err_set(err, EINVAL,
+			       "--comm, --comm-from, --nic, --bytes: one stage sends no message");
+	if (q->bytes && !has_message && !q->n_runs)
+		return err_set(err, EINVAL,
+			       "--bytes: how long do they take? --nic RATE, or --comm TIME");
+	if (q->json && q->svg && strcmp(q->json, q->svg) == 0)
+		return err_set(err, EINVAL, "--json and --svg both go to %s",
+			       is_stdout(q->json) ? "standard output" : q->json);
 	return 0;
 }
 
@@ -144,11 +181,7 @@ static int take_words(int argc, char **argv, struct request *q, struct err *err)
 	if ((q->messages != NULL) + (q->nic != NULL) + (q->comm_from != NULL) > 1)
 		return err_set(err, EINVAL,
 			       "how long does a message take? One of --comm, --comm-from, --nic");
-	if (q->pieces && !q->weights)
-		return err_set(err, EINVAL,
-			       "--pieces: of gradients of weights; --bwd-w says how "
-			       "long these take");
-	return 0;
+	return check_use(q, err);
 }
 
 /* --- the pipeline ------------------------------------------------------------------------------
@@ -231,6 +264,7 @@ static int take_gpt(const char *value, struct pipeline *p, struct err *err)
 	static const char *const names[] = {"hidden", "tp", "tokens", "layers"};
 	struct pipe_gpt g = {.tensor = 1, .layers = 1};
 	uint64_t *const numbers[] = {&g.hidden, &g.tensor, &g.tokens, &g.layers};
+	unsigned given = 0;
 	CLEANUP(freep) char *copy = strdup(value);
 	char *rest = copy, *word;
 	int r = copy ? 0 : -ENOMEM;
@@ -247,6 +281,9 @@ static int take_gpt(const char *value, struct pipeline *p, struct err *err)
 			return err_set(err, EINVAL,
 				       "--gpt: '%s' is none of hidden=, tp=, tokens=, layers=",
 				       word);
+		if (given & 1u << i)
+			return err_set(err, EINVAL, "--gpt: '%s' is given a second time", word);
+		given |= 1u << i;
 		r = units_count(equals + 1, numbers[i], err);
 	}
 	if (r < 0)
@@ -271,7 +308,7 @@ static int set_memory(const struct request *q, struct pipeline *p, struct err *e
 
 static int make_room(const struct request *q, struct pipeline *p, struct err *err)
 {
-	if (!q->n_stages || !q->n_micro || !q->forward || !q->backward)
+	if (!q->n_stages || !q->has_micro || !q->forward || !q->backward)
 		return err_set(
 			err, EINVAL,
 			"which pipeline? Such as --stages 4 --micro 16 --fwd 1ms --bwd 2ms --comm "
@@ -287,13 +324,14 @@ static int make_room(const struct request *q, struct pipeline *p, struct err *er
 /* What flags say comes in the place of what the record says. */
 static int make_pipeline(const struct request *q, struct pipeline *p, struct err *err)
 {
-	int r = q->n_runs ? pipeline_from_record(q->runs, q->n_runs, q->n_micro, p, err)
-			  : make_room(q, p, err);
+	int r = 0;
 
+	if (q->has_micro && (q->n_micro < 1 || q->n_micro > PIPE_MAX_PASSES))
+		return err_set(err, EINVAL, "--micro: 1 to %d", PIPE_MAX_PASSES);
+	r = q->n_runs ? pipeline_from_record(q->runs, q->n_runs, q->n_micro, p, err)
+		      : make_room(q, p, err);
 	if (r == 0 && q->n_runs && q->n_stages && q->n_stages != p->n_stages)
 		r = err_set(err, EINVAL, "--stages: the run has %u", p->n_stages);
-	if (r == 0 && q->n_micro > PIPE_MAX_PASSES)
-		r = err_set(err, EINVAL, "--micro: at most %d", PIPE_MAX_PASSES);
 	if (r == 0 && q->n_micro)
 		p->n_micro = (uint32_t)q->n_micro;
 	if (r == 0 && q->pieces > PIPE_MAX_PASSES)
@@ -309,11 +347,13 @@ static int make_pipeline(const struct request *q, struct pipeline *p, struct err
 static int write_json(const struct pipeline_answer *a, const char *path, struct err *err)
 {
 	json_t *o = pipeline_json(a);
-	int r = o ? 0 : -ENOMEM;
+	FILE *to;
+	int r = o ? file_create(path, &to, err) : -ENOMEM;
 
-	if (r == 0 && json_dump_file(o, strcmp(path, "-") == 0 ? "/dev/stdout" : path,
-				     JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0)
-		r = err_set(err, EIO, "%s: could not be written", path);
+	if (r == 0) {
+		json_dumpf(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+		r = file_finish(to, path, err);
+	}
 	json_decref(o);
 	return r;
 }
@@ -335,7 +375,7 @@ static int answer(const struct request *q, const struct pipeline *p, struct err 
 	CLEANUP(pipeline_answer_deinit) struct pipeline_answer a = {.n = 0};
 	int r = pipeline_play(p, &q->wanted, &a, err);
 
-	if (r == 0 && (!q->json || strcmp(q->json, "-") != 0))
+	if (r == 0 && !is_stdout(q->json) && !is_stdout(q->svg))
 		pipeline_print(&a, stdout);
 	if (r == 0 && q->json)
 		r = write_json(&a, q->json, err);

@@ -156,26 +156,36 @@ static int find_passes(struct source *s)
 /* Iterations of @n messages each way come one after the other in the order of the host's calls. */
 static bool are_apart(const struct passes_list *a, const struct passes_list *b, uint32_t n)
 {
-	for (uint32_t i = n; i < a->n; i += n)
+	for (uint32_t i = n; i < a->n && i < b->n; i += n)
 		if (a->ops[i]->name <= b->ops[i - 1]->name ||
 		    b->ops[i]->name <= a->ops[i - 1]->name)
 			return false;
 	return true;
 }
 
-/* The shortest iterations that are apart, by messages towards and from the next stage. Of the last
- * stage, by those from and towards the one before: with it each micro-batch may be apart. Return:
+/* The messages of the first stage with a record towards the next one and from it; of the last one,
+ * from and towards the one before. Return: the stage. */
+static uint32_t find_ways(const struct source *s, const struct passes_list **ret_one,
+			  const struct passes_list **ret_other)
+{
+	uint32_t stage = 0;
+	bool is_last;
+
+	while (!s->passes[stage].is_recorded)
+		stage++;
+	is_last = stage + 1 == s->n;
+	*ret_one = &s->passes[stage].way[is_last ? PASSES_FROM_PREVIOUS : PASSES_TO_NEXT];
+	*ret_other = &s->passes[stage].way[is_last ? PASSES_TO_PREVIOUS : PASSES_FROM_NEXT];
+	return stage;
+}
+
+/* The shortest iterations that are apart; of the last stage alone each micro-batch may be. Return:
  * 0; -EINVAL with the sentence. */
 static int count_micro(const struct source *s, uint32_t *ret, struct err *err)
 {
 	const struct passes_list *one, *other;
-	uint32_t stage = 0, n;
+	uint32_t stage = find_ways(s, &one, &other), n = stage + 1 == s->n ? 2 : 1;
 
-	while (!s->passes[stage].is_recorded)
-		stage++;
-	n = stage + 1 == s->n ? 2 : 1;
-	one = &s->passes[stage].way[stage + 1 < s->n ? PASSES_TO_NEXT : PASSES_FROM_PREVIOUS];
-	other = &s->passes[stage].way[stage + 1 < s->n ? PASSES_FROM_NEXT : PASSES_TO_PREVIOUS];
 	while (2 * n <= one->n && (one->n % n || !are_apart(one, other, n)))
 		n++;
 	if (one->n != other->n || 2 * n > one->n)
@@ -186,6 +196,20 @@ static int count_micro(const struct source *s, uint32_t *ret, struct err *err)
 			one->n, s->ranks[stage], other->n);
 	*ret = n;
 	return 0;
+}
+
+/* The same of a number that was given. */
+static int check_micro(const struct source *s, uint32_t n, struct err *err)
+{
+	const struct passes_list *one, *other;
+	uint32_t stage = find_ways(s, &one, &other);
+
+	return are_apart(one, other, n)
+		       ? 0
+		       : err_set(err, EINVAL,
+				 "--micro %u: the messages of rank %u to its neighbour and back do "
+				 "not come in iterations of %u micro-batches",
+				 n, s->ranks[stage], n);
 }
 
 /* By the first stage that shows it. */
@@ -211,7 +235,7 @@ static int find_schedule(const struct source *s, struct pipeline *p, struct err 
 		return err_set(
 			err, EINVAL,
 			"stage %u does %lld forward passes of %u before its first backward pass, as neither "
-			"gpipe, 1f1b nor eager does",
+			"gpipe, 1f1b nor eager does; interleaved schedules are not known",
 			i, (long long)peak, p->n_micro);
 	}
 	p->recorded = PIPE_1F1B;
@@ -307,6 +331,27 @@ static int set_iteration(const struct source *s, struct pipeline *p)
 	return 0;
 }
 
+static bool has_messages(const struct source *s, uint32_t i)
+{
+	return s->passes[i].is_recorded || s->passes[i + 1].is_recorded;
+}
+
+/* Borders without a record are as the nearest one before, or else behind, that has one. */
+static void fill_in_messages(const struct source *s, struct pipeline *p)
+{
+	for (uint32_t i = 0; i + 1 < s->n; i++) {
+		uint32_t from = i;
+
+		while (from > 0 && !has_messages(s, from))
+			from--;
+		while (!has_messages(s, from))
+			from++;
+		p->stages[i].to_next_ns = p->stages[from].to_next_ns;
+		p->stages[i + 1].to_previous_ns = p->stages[from + 1].to_previous_ns;
+		p->message_bytes[i] = p->message_bytes[from];
+	}
+}
+
 /* Stages without a record compute as the nearest one before, or else behind, that has one. */
 static void fill_in(const struct source *s, struct pipeline *p)
 {
@@ -327,8 +372,8 @@ static void fill_in(const struct source *s, struct pipeline *p)
 	}
 	if (n)
 		note(p,
-		     "%u of %u stages, stage %u first, have no record: they compute as one that has; --with RUN "
-		     "adds the record of another stage",
+		     "%u of %u stages, stage %u first, have no record: they compute and send as one that has; "
+		     "--with RUN adds the record of another stage",
 		     n, s->n, first);
 }
 
@@ -348,6 +393,7 @@ static int read_times(struct source *s, struct pipeline *p, struct err *err)
 	fill_in(s, p);
 	for (uint32_t i = 0; i + 1 < s->n && r == 0; i++)
 		r = set_messages(s, i, p);
+	fill_in_messages(s, p);
 	if (!isnan(s->times[0].update_ns))
 		p->update_ns = fmax(0, s->times[0].update_ns - p->stages[0].forward_ns -
 					       p->stages[0].backward_ns);
@@ -363,8 +409,8 @@ static int from_rows(const struct rows_graph *g, bool is_one, uint64_t n_micro,
 
 	r = r == 0 ? check_neighbours(&s, err) : r;
 	r = r == 0 ? find_passes(&s) : r;
-	if (r == 0 && !n_micro)
-		r = count_micro(&s, &p.n_micro, err);
+	if (r == 0)
+		r = n_micro ? check_micro(&s, p.n_micro, err) : count_micro(&s, &p.n_micro, err);
 	r = r == 0 ? find_schedule(&s, &p, err) : r;
 	if (r < 0)
 		return r;

@@ -70,7 +70,7 @@ uint32_t actor_pieces(const struct verify *v, const struct mesh_task *task)
 {
 	if (v->net->k == MESH_K_BEST)
 		return mesh_best_k(task->bytes, task->to, v->net);
-	return v->net->k == MESH_K_ENDLESS ? MESH_K : v->net->k;
+	return v->net->k;
 }
 
 static uint32_t sources(const struct verify *v)

@@ -127,6 +127,8 @@ int question_take(struct question *q, const struct option_word *w, struct err *e
 		break;
 	case FLAG_RESHARD_BUDGET:
 		r = units_time(w->value, &q->budget_ns, err);
+		if (r == 0 && !(q->budget_ns > 0))
+			r = err_set(err, EINVAL, "'%s' is zero; to search takes time", w->value);
 		break;
 	default:
 		q->has_seed = true;

@@ -37,12 +37,30 @@ is "$(json e.json 'd["recorded"]["schedule"], d["micro"], [(s["to_next_ns"], s["
 is "$(json e.json 'all(s["forward_ns"] + s["backward_ns"] >= 6e6 for s in d["stages"])')" True "and what stages compute, which sleep no less than that"
 exits 0 "the second stage alone" run --as-node 1 --out second
 exits 0 "its record" "$NBOX" pipe --from second --micro 6
-says "1 of 2 stages, stage 0 first, have no record: they compute as one that has; --with RUN adds the record of another stage" "says what is assumed"
+says "1 of 2 stages, stage 0 first, have no record: they compute and send as one that has; --with RUN adds the record of another stage" "says what is assumed"
 exits 0 "the first stage alone" run --as-node 0 --out first
 exits 0 "records of both, one after the other" "$NBOX" pipe --from first --with second --json f.json
 is "$(json f.json 'd["recorded"]["schedule"], d["micro"], d["recorded"]["notes"]')" "('eager', 6, '')" "are a whole pipeline"
 exits 0 "with other messages" "$NBOX" pipe --from both --comm 3ms --json g.json
 is "$(json g.json 'd["stages"][0]["to_next_ns"]')" 3000000.0 "flags come in the place of the record"
+
+for micro in 4 4294967296; do
+	exits 2 "--micro $micro of iterations of 6" "$NBOX" pipe --from both --micro $micro
+	says "nbox pipe: --micro" "is refused"
+done
+
+# of four stages the last alone has a record: nothing is known of the first two borders
+printf '%s\n' 'parallel pp=4' 'micro 4' 'layer x4 forward=1ms backward=2ms send=1MB' >four.job
+"$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --layout pp=4 --model ring:bw=1GB/s,alpha=0us --real 3 --out last -- "$stepper" four.job --iterations 4 >/dev/null
+exits 0 "one stage of four" "$NBOX" pipe --from last --json h.json
+is "$(json h.json '[(s["to_next_ns"], s["to_previous_ns"]) for s in d["stages"]]')" "[(1000000.0, 0.0), (1000000.0, 1000000.0), (1000000.0, 1000000.0), (0.0, 1000000.0)]" \
+	"messages of other stages take as long"
+"$NBOX" pipe --stages 2 --micro 2 --fwd 1ms --bwd 2ms --comm 1ms --svg - >stdout.svg
+check "a picture on standard output is XML" python3 -IS -c 'import xml.dom.minidom, sys; xml.dom.minidom.parse(sys.argv[1])' stdout.svg
+
+"$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --real 0-1 --out forth -- "$BUILD/tests/apps/resharder" 64x64 f32 RR@1x1 RR@1x1 --steps 6 >/dev/null
+exits 2 "messages one way alone" "$NBOX" pipe --from forth
+says "how many micro-batches has an iteration? --micro M: the 6 messages of rank 0 to its neighbour and 0 back do not tell" "are no iterations"
 
 printf 'parallel dp=2\nlayer forward=1ms backward=1ms params=1KiB\n' >ddp.job
 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --real 0 --out ddp -- "$stepper" ddp.job --iterations 2 >/dev/null
