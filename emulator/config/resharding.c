@@ -29,7 +29,15 @@ const char resharding_help[] =
 	"      algo=<name>            naive, alpa, lb, dfs, greedy, ours or exact (default ours)\n"
 	"      k=<count>              pieces of a broadcast; best or endless (default 100)\n"
 	"      nic=<bandwidth>        of a host, and nothing else takes time (default: all NICs of a node, and the cluster's latencies and NVLinks)\n"
-	"      alpha=<time>           start-up of each message between hosts (default 0s with nic=, else the cluster's)\n";
+	"      alpha=<time>           start-up of each message between hosts (default 0s with nic=, else the cluster's)\n"
+	"    a mesh's hosts are nodes, and no node is in both; each direction of a pipeline is a what-if of its own. A step is one group of calls\n"
+	"    (ncclGroup; PyTorch: batch_isend_irecv), of sends or of receives between the meshes, with as many bytes a call as the tensor has for\n"
+	"    the two ranks; a receiver has all of its tile in one. Other groups keep their times: the summary counts them, and says of the first why\n"
+	"    a rank waits for itself and for those that it calls, as without the plan; from then on it takes as long as the plan says for it: a\n"
+	"    source that sends nothing in the plan is over at once. The step uses all NICs of a node evenly, by one connection each, beside other ops.\n"
+	"    add, jitter and slow do not act on it\n"
+	"    without tensor= any group with several peers, all sends or all receives, is one rank's part of a step, and claims no links: equal\n"
+	"    messages of a rank are copies of one slice, which goes out once, those of two ranks are different slices\n";
 
 bool resharding_is_one(const char *text)
 {

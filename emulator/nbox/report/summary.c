@@ -91,8 +91,9 @@ static void print_resharding(const struct report *r, FILE *to)
 		(unsigned long long)r->n_planned, r->n_planned == 1 ? "" : "s");
 	if (r->n_assumed)
 		fprintf(to,
-			", %s of them *assumed*: equal messages of a rank as copies of one slice; tensor=, "
-			"dtype=, src= and dst= say what they are",
+			", %s of them *assumed*: equal messages of a rank as copies of one slice, other "
+			"ranks' as other slices, beside other ops as if alone; tensor=, dtype=, src= and "
+			"dst= say what they are",
 			r->n_assumed == r->n_planned ? "all" : "some");
 	if (r->n_left_alone)
 		fprintf(to, "; %llu %s not as declared and kept the times of plain sends",

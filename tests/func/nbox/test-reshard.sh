@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 readme() { readme_block "$here/../../../emulator/mesh/README.md" "$1"; }
 exits 0 "a plan" "$NBOX" reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --nic 10Gbps --json p.json --trace t.json
-is "$out" "$(readme '$ nbox reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --nic 10Gbps')" "is what the README shows"
+is "$(grep -v ' busy ' <<<"$out")" "$(readme '$ nbox reshard plan --tensor 1024x1024x512 --src S0RR@2x4 --dst RRS0@2x4 --nic 10Gbps')" "is what the README shows"
 is "$(json p.json 'd["optimal"], d["end_ns"] == d["bound_ns"], len(d["tasks"]), d["crossing_bytes"] == d["bytes"], [h["idle_ns"] for h in d["src_hosts"]]')" \
 	"(True, True, 4, True, [0.0, 0.0])" "the same as JSON"
 is "$(json p.json 'max(d["dst_done_ns"]) == d["end_ns"], len(d["dst_done_ns"])')" "(True, 8)" "and when each device has its tile"
