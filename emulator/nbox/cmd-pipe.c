@@ -148,9 +148,6 @@ static int check_use(const struct request *q, struct err *err)
 	if (q->bytes && !has_message && !q->n_runs)
 		return err_set(err, EINVAL,
 			       "--bytes: how long do they take? --nic RATE, or --comm TIME");
-	if (q->json && q->svg && strcmp(q->json, q->svg) == 0)
-		return err_set(err, EINVAL, "--json and --svg both go to %s",
-			       is_stdout(q->json) ? "standard output" : q->json);
 	return 0;
 }
 

@@ -197,9 +197,6 @@ static int check_words(const struct request *q, const struct option_word *other,
 		return err_set(err, EINVAL, "--trace: of plan; verify measures no time");
 	if (q->verb == VERIFY && q->question.net.k == MESH_K_ENDLESS)
 		return err_set(err, EINVAL, "--k endless: of plan; processes send pieces");
-	if (q->json && q->trace && strcmp(q->json, q->trace) == 0)
-		return err_set(err, EINVAL, "--json and --trace both go to %s",
-			       is_stdout(q->json) ? "standard output" : q->json);
 	return 0;
 }
 
