@@ -171,11 +171,13 @@ int config_environment(struct config *c, char *const *environment, struct err *e
 
 /* --- help ----------------------------------------------------------------- */
 
-void config_help(FILE *f, const struct config *defaults)
+void config_help(enum command command, FILE *f, const struct config *defaults)
 {
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct option *o = &options[i];
 
+		if (!(o->commands & command))
+			continue;
 		option_print(o, 28,
 			     defaults && o->kind != KIND_RDMA
 				     ? config_text(defaults, (enum option_id)i)

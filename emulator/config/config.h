@@ -155,6 +155,6 @@ int config_write_run(const struct config *c, const char *dir, FILE *f);
  * called for each. After config_finish(). Return: 0; what @set returned, if that is not 0. */
 typedef int config_set_env(void *ctx, const char *name, const char *value);
 int config_worker_env(const struct config *c, config_set_env *set, void *ctx);
-/* The options part of --help. @defaults: its values are shown as defaults; NULL: those of the
- * table. */
-void config_help(FILE *f, const struct config *defaults);
+/* The options part of @command's --help. @defaults: its values are shown as defaults; NULL: those
+ * of the table. */
+void config_help(enum command command, FILE *f, const struct config *defaults);

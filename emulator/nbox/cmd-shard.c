@@ -165,7 +165,7 @@ static int take_words(struct request *q, int argc, char **argv, struct err *err)
 		r = err_set(err, EINVAL, "needs --tables FILE: a line E,D,L, then a line a table");
 	if (r == 0 && !q->job.n_gpus)
 		r = err_set(err, EINVAL, "needs --gpus N: how many keep tables");
-	return r < 0 ? r : configure_world(q->config, q->job.n_gpus, err);
+	return r;
 }
 
 static int write_json(const struct request *q, struct err *err)
@@ -212,7 +212,7 @@ int cmd_shard(int argc, char **argv)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return usage(stdout), 0;
 	r = r < 0 ? r : take_words(&q, argc, argv, &err);
-	r = r < 0 ? r : ask_configure(q.config, q.file, &q.ask, &err);
+	r = r < 0 ? r : ask_configure_world(q.config, q.file, q.job.n_gpus, &q.ask, &err);
 	r = r < 0 ? r : answer(&q, &err);
 	if (r == 0 && q.json) {
 		code = 1;

@@ -37,7 +37,7 @@ static void usage(FILE *f)
 	      "Numbers need units: 5us, 400Gbps, 50GB/s, 4MiB. Exit code 2: an option, a variable, the\n"
 	      "file, the model or a what-if is wrong, and nothing was started; 1: it could not run.\n\n",
 	      f);
-	config_help(f, NULL);
+	config_help(COMMAND_NBOXD, f, NULL);
 }
 
 static int take(struct args *ret, const struct option_word *w, struct err *err)

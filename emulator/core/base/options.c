@@ -14,21 +14,15 @@ enum { /* as options.def calls them */
        EVERY = COMMAND_EVERY
 };
 
+#define OF_RUNS                                                                           \
+	(COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO |    \
+	 COMMAND_VALIDATE | COMMAND_RETIME | COMMAND_SWEEP | COMMAND_PLAN | COMMAND_WHY | \
+	 COMMAND_REPLAY | COMMAND_DIAGNOSE | COMMAND_OPTIMIZE)
+
 const struct option options[OPTIONS] = {
-#define OPTION(id, name, variable, key, kind, default_text, arg, help, choices)                   \
-	{name,                                                                                    \
-	 0,                                                                                       \
-	 variable,                                                                                \
-	 key,                                                                                     \
-	 kind,                                                                                    \
-	 default_text,                                                                            \
-	 arg,                                                                                     \
-	 help,                                                                                    \
-	 choices,                                                                                 \
-	 COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO |            \
-		 COMMAND_VALIDATE | COMMAND_RETIME | COMMAND_SWEEP | COMMAND_PLAN | COMMAND_WHY | \
-		 COMMAND_REPLAY | COMMAND_DIAGNOSE | COMMAND_OPTIMIZE | COMMAND_SHARD |           \
-		 COMMAND_PREDICT | COMMAND_BLAME},
+#define COST_OPTION(commands, id, name, variable, key, kind, default_text, arg, help, choices) \
+	{name, 0, variable, key, kind, default_text, arg, help, choices, OF_RUNS | commands},
+#define OPTION(...) COST_OPTION(0, __VA_ARGS__)
 #include "base/options.def"
 #define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
 	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},

@@ -8,6 +8,7 @@
 int configure(struct config *c, const char *file, struct err *err);
 /* The same, and the model. */
 int ask_configure(struct config *c, const char *file, struct ask **ret, struct err *err);
-/* The world is @n_gpus ranks, all of them real, on --nodes nodes, or else 8 on each. Before
- * configure(). Return: 0; -EINVAL with the sentence; -ENOMEM. */
-int configure_world(struct config *c, uint32_t n_gpus, struct err *err);
+/* The same of a world of @n_gpus ranks, all of them real, on --nodes nodes, or else as many as
+ * --gpus-per-node says, or 8 on each. */
+int ask_configure_world(struct config *c, const char *file, uint32_t n_gpus, struct ask **ret,
+			struct err *err);

@@ -99,8 +99,7 @@ int perf_matrix(int argc, char **argv)
 		r = err_set(&err, EINVAL, "--matrix is alltoall's");
 	r = r < 0 ? r : take_words(&q, argc, argv, &err);
 	r = r < 0 ? r : read_matrix(&q, &err);
-	r = r < 0 ? r : configure_world(q.config, q.n_ranks, &err);
-	r = r < 0 ? r : ask_configure(q.config, q.file, &q.ask, &err);
+	r = r < 0 ? r : ask_configure_world(q.config, q.file, q.n_ranks, &q.ask, &err);
 	r = r < 0 ? r : print(&q, &err);
 	if (r < 0)
 		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-r));

@@ -197,8 +197,7 @@ static int open_cluster(struct predict_request *q, struct err *err)
 
 	if (!q->has_cluster)
 		return 0;
-	r = configure_world(q->config, request_ranks(q), err);
-	r = r < 0 ? r : ask_configure(q->config, q->file, &q->ask, err);
+	r = ask_configure_world(q->config, q->file, request_ranks(q), &q->ask, err);
 	return r == 0 && (q->config->n_what_ifs || q->config->n_failures)
 		       ? err_set(err, EINVAL,
 				 "what-ifs are nbox retime's; here a rank computes longer by "

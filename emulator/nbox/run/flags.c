@@ -10,7 +10,7 @@ void run_help(enum command command, FILE *f, const struct config *defaults)
 {
 	option_help(command, 20, f);
 	fprintf(f, "\n");
-	config_help(f, defaults);
+	config_help(command, f, defaults);
 }
 
 static int take_procs(struct run *run, const char *value, struct err *err)
