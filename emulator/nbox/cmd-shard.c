@@ -42,8 +42,9 @@ static void usage(FILE *to)
 {
 	fputs("usage: nbox shard --tables FILE --gpus N [--sharder NAME] [--verify] [OPTION of a cluster...]\n\n"
 	      "Places tables of embeddings on GPUs by six rules, and predicts what an iteration takes with each plan: the\n"
-	      "look-ups by the bytes that move, the all-to-alls by the cluster's model for the busiest GPU, nothing from a\n"
-	      "trace. --verify plays each plan in the emulator: sends and receives with the plan's own matrix.\n\n",
+	      "look-ups by the bytes that move, the all-to-alls by the plan's messages on the cluster, or where a model knows\n"
+	      "no messages (--models) by its time for the busiest GPU, nothing from a trace. --verify plays each plan in the\n"
+	      "emulator.\n\n",
 	      to);
 	run_help(COMMAND_SHARD, to, NULL);
 	fputs("\n  nbox shard --tables tables.csv --gpus 16 --mem 40GB --preset dgx-h100 --verify\n",

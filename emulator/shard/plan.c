@@ -60,7 +60,13 @@ int shard_plan_ns(const struct shard_job *job, const struct shard_plan *p, doubl
 	CLEANUP(freep) struct predict_rank *ranks = calloc(n, sizeof(*ranks));
 	CLEANUP(freep) struct predict_op *ops = calloc(OPS * (size_t)n, sizeof(*ops));
 	CLEANUP(freep) struct predict_kernel *kernels = calloc(OPS * (size_t)n, sizeof(*kernels));
-	struct predict_task t = {ranks, ops, kernels, n, OPS * n, OPS * n, 2};
+	struct predict_task t = {.ranks = ranks,
+				 .ops = ops,
+				 .kernels = kernels,
+				 .n_ranks = n,
+				 .n_ops = OPS * n,
+				 .n_kernels = OPS * n,
+				 .n_joins = 2};
 	struct predict played;
 	int r;
 
@@ -70,7 +76,7 @@ int shard_plan_ns(const struct shard_job *job, const struct shard_plan *p, doubl
 		const double ns[OPS] = {p->gpus[g].forward_ns, alltoall_ns, job->dense_ns,
 					alltoall_ns, p->gpus[g].backward_ns};
 
-		ranks[g] = (struct predict_rank){OPS * g, OPS};
+		ranks[g] = (struct predict_rank){.first = OPS * g, .n = OPS};
 		for (uint32_t i = 0; i < OPS; i++) {
 			uint32_t at = OPS * g + i;
 			bool is_exchange = i == EXCHANGE || i == BACK;

@@ -452,10 +452,59 @@ int ask_op_of(struct ask *a, uint32_t comm, const struct membership *m, enum col
 	return op_of(a, comm, m, &s, ret, err);
 }
 
-int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct err *err)
+struct comers {
+	const double *at;
+	double *ends;
+};
+
+static double comer_start(void *ctx, uint32_t rank)
+{
+	const struct comers *c = ctx;
+
+	return c->at[rank];
+}
+
+static void comer_done(void *ctx, uint32_t rank, double end_ns, double port_ns)
+{
+	const struct comers *c = ctx;
+
+	(void)port_ns;
+	c->ends[rank] = end_ns;
+}
+
+int ask_matrix_ends(struct ask *a, const uint64_t *bytes, double *times, struct err *err)
 {
 	const struct config *c = a->config;
 	const struct membership world = {.n_ranks = c->world, .stride = 1};
+	CLEANUP(matrix_calls_deinit) struct matrix_calls calls = {0};
+	CLEANUP(freep) double *at = malloc(c->world * sizeof(*at));
+	struct comers comers = {at, times};
+	const struct p2p_ranks who = {&comers, comer_start, NULL, comer_done};
+	struct timing t = {0};
+	int r;
+
+	if (!at || matrix_calls_init(&calls, bytes, c->world) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	memcpy(at, times, c->world * sizeof(*at));
+	r = solve_p2p(calls.ranks, calls.n, calls.by_rank, calls.n_by_rank, c->chunk_bytes,
+		      &c->topology, &world, a->delay, NULL, 0, &t, err);
+	if (r < 0)
+		return r;
+	r = solve_p2p_ends(calls.ranks, calls.n, calls.by_rank, calls.n_by_rank, c->chunk_bytes,
+			   &c->topology, &world, a->delay, 0, &t, false, &who, err);
+	timing_deinit(&t);
+	return r;
+}
+
+bool ask_knows_messages(const struct ask *a)
+{
+	return delay_has_message(a->delay) || delay_has_plan(a->delay);
+}
+
+int ask_matrix_of(struct ask *a, const struct membership *m, const uint64_t *bytes,
+		  struct answer *ret, struct err *err)
+{
+	const struct config *c = a->config;
 	CLEANUP(matrix_calls_deinit) struct matrix_calls calls = {0};
 	struct timing t = {0};
 	int r;
@@ -464,10 +513,10 @@ int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct 
 		return err_set(err, EINVAL,
 			       "what-ifs on links count for ops that nbox knows by name, not for a "
 			       "matrix");
-	if (matrix_calls_init(&calls, bytes, c->world) < 0)
+	if (matrix_calls_init(&calls, bytes, m->n_ranks) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	r = solve_p2p(calls.ranks, calls.n, calls.by_rank, calls.n_by_rank, c->chunk_bytes,
-		      &c->topology, &world, a->delay, NULL, 0, &t, err);
+		      &c->topology, m, a->delay, NULL, 0, &t, err);
 	if (r < 0)
 		return r;
 	*ret = (struct answer){.ns = t.end_ns,
@@ -477,4 +526,11 @@ int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct 
 			       .is_near = t.is_near};
 	timing_deinit(&t);
 	return 0;
+}
+
+int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct err *err)
+{
+	const struct membership world = {.n_ranks = a->config->world, .stride = 1};
+
+	return ask_matrix_of(a, &world, bytes, ret, err);
 }

@@ -62,6 +62,13 @@ int ask_op_of(struct ask *a, uint32_t comm, const struct membership *m, enum col
 /* The same of an all-to-all that is not even, as sends and receives of all ranks at once. @bytes:
  * [source * world + destination]; what a rank keeps does not count. */
 int ask_matrix(struct ask *a, const uint64_t *bytes, struct answer *ret, struct err *err);
+/* The same of the communicator @m: [source * its ranks + destination]. */
+int ask_matrix_of(struct ask *a, const struct membership *m, const uint64_t *bytes,
+		  struct answer *ret, struct err *err);
+/* When each rank is over with that op of the world. @times, ns: in: when it comes. */
+int ask_matrix_ends(struct ask *a, const uint64_t *bytes, double *times, struct err *err);
+/* The model says what messages take: else that of a matrix is a guess by its bytes. */
+bool ask_knows_messages(const struct ask *a);
 /* Of that op, the message of the first domain that takes longest. Return: as ask_op(). */
 int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
 		struct asked_message *ret, struct err *err);

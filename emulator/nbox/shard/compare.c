@@ -20,16 +20,51 @@ void shard_task_deinit(struct shard_task *t)
 }
 
 /* An all-to-all takes as long as an even one in which all send what the busiest rank does. */
-static int ask_alltoall(struct ask *ask, const struct shard_plan *p, uint32_t n_gpus,
-			double *ret_ns, struct err *err)
+static int predict_busiest(struct ask *ask, const struct shard_job *job, struct shard_row *row,
+			   struct err *err)
 {
-	uint64_t pair = (p->skew.bytes + n_gpus - 2) / (n_gpus - 1);
+	uint64_t pair = (row->plan.skew.bytes + job->n_gpus - 2) / (job->n_gpus - 1);
 	struct answer answer = {.ns = 0};
 	int r = pair ? ask_op(ask, COLL_ALLTOALL, pair, 1, 0, &answer, err) : 0;
 
-	if (r == 0)
-		*ret_ns = answer.ns;
-	return r;
+	if (r < 0)
+		return r;
+	row->alltoall_ns = answer.ns;
+	return shard_plan_ns(job, &row->plan, answer.ns, &row->ns) < 0
+		       ? err_set(err, ENOMEM, "out of memory")
+		       : 0;
+}
+
+/* Each GPU goes on when it has what it receives, forward and of the gradients. */
+static int predict_messages(struct ask *ask, const struct shard_job *job, struct shard_row *row,
+			    struct err *err)
+{
+	const struct shard_plan *p = &row->plan;
+	uint32_t n = job->n_gpus;
+	CLEANUP(freep) uint64_t *back = malloc((size_t)n * n * sizeof(*back));
+	CLEANUP(freep) double *at = malloc(n * sizeof(*at));
+	struct answer answer;
+	int r;
+
+	if (!back || !at)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t from = 0; from < n; from++) {
+		at[from] = p->gpus[from].forward_ns;
+		for (uint32_t to = 0; to < n; to++)
+			back[(size_t)to * n + from] = p->matrix[(size_t)from * n + to];
+	}
+	r = ask_matrix(ask, p->matrix, &answer, err);
+	r = r < 0 ? r : ask_matrix_ends(ask, p->matrix, at, err);
+	for (uint32_t g = 0; g < n; g++)
+		at[g] += job->dense_ns;
+	r = r < 0 ? r : ask_matrix_ends(ask, back, at, err);
+	if (r < 0)
+		return r;
+	row->alltoall_ns = answer.ns;
+	row->ns = 0;
+	for (uint32_t g = 0; g < n; g++)
+		row->ns = fmax(row->ns, at[g] + p->gpus[g].backward_ns);
+	return 0;
 }
 
 static int play_row(struct shard_task *t, struct shard_row *row, struct ask *ask,
@@ -50,9 +85,7 @@ static int play_row(struct shard_task *t, struct shard_row *row, struct ask *ask
 		r = shard_plan_make(job, row->gpu_of, &row->plan);
 	if (r < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	r = ask_alltoall(ask, &row->plan, job->n_gpus, &row->alltoall_ns, err);
-	if (r == 0 && shard_plan_ns(job, &row->plan, row->alltoall_ns, &row->ns) < 0)
-		r = err_set(err, ENOMEM, "out of memory");
+	r = (ask_knows_messages(ask) ? predict_messages : predict_busiest)(ask, job, row, err);
 	if (r == 0 && models)
 		r = verify_plan(c, models, job, &row->plan, &row->emulated_ns, err);
 	return r;

@@ -14,7 +14,7 @@ struct shard_row {
 	bool is_full;
 	uint32_t *gpu_of; /* owned */
 	struct shard_plan plan;
-	double alltoall_ns, ns; /* predicted: one all-to-all, the iteration */
+	double alltoall_ns, ns; /* predicted: the all-to-all forward, alone; the iteration */
 	double emulated_ns;     /* where it was asked for */
 };
 
