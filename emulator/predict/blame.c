@@ -42,16 +42,20 @@ static void take_rank(const struct predict_task *t, const struct predict *p, uin
 	const struct predict_rank *r = &t->ranks[rank];
 	struct blame_stretch s = {.host = 0};
 
-	for (uint32_t i = r->first; i < r->first + r->n; i++) {
+	for (uint32_t i = r->first + r->n_lead; i < r->first + r->n; i++) {
 		uint32_t join = t->ops[i].join;
 		const struct predict_time *mine;
 		struct blame *b;
 
 		add_op(t, i, &s);
-		if (join == PREDICT_NONE)
+		if (!predict_is_exchange(&t->ops[i]))
 			continue;
+		if (join == PREDICT_NONE) {
+			s = (struct blame_stretch){.host = 0};
+			continue;
+		}
 		b = &blames[join];
-		mine = &p->kernels[t->ops[i].first + t->ops[i].n - 1];
+		mine = &p->kernels[predict_kernel_of(&t->ops[i])];
 		sums->of[sums->first[join] + n_seen[join]++] = kernels_ns(&s);
 		if (!b->n_ranks++ || mine->ready > b->wait_max) { /* for now: the last arrival */
 			b->wait_max = mine->ready;
@@ -76,7 +80,9 @@ static int by_wait(const void *a, const void *b)
 
 	if (x->wait_sum != y->wait_sum)
 		return x->wait_sum > y->wait_sum ? -1 : 1;
-	return x->join < y->join ? -1 : 1;
+	if (x->join != y->join)
+		return x->join < y->join ? -1 : 1;
+	return x->rank < y->rank ? -1 : 1;
 }
 
 static int by_won(const void *a, const void *b)
@@ -96,39 +102,125 @@ static void add_waits(const struct predict_task *t, const struct predict *p, str
 		struct blame *b;
 		double wait;
 
-		if (op->join == PREDICT_NONE)
+		if (op->join == PREDICT_NONE || !blames[op->join].n_ranks) /* of a lead */
 			continue;
 		b = &blames[op->join];
-		wait = p->kernels[t->ops[b->op].first + t->ops[b->op].n - 1].ready -
-		       p->kernels[op->first + op->n - 1].ready;
+		wait = p->kernels[predict_kernel_of(&t->ops[b->op])].ready -
+		       p->kernels[predict_kernel_of(op)].ready;
 		b->wait_sum += wait;
 		b->wait_max = fmax(b->wait_max, wait);
+	}
+}
+
+/* --- messages ------------------------------------------------------------------------ */
+
+/* Who comes later than the other end, and needs not have. @ops: by message, of the receiver and the
+ * sender. */
+static void add_message_waits(const struct predict_task *t, const struct predict *p,
+			      const uint32_t *ops, struct blame *by_rank)
+{
+	for (uint32_t m = 0; m < t->n_messages; m++) {
+		const uint32_t *of = &ops[2 * (size_t)m];
+		const struct predict_time *late;
+		struct blame *b;
+		double wait;
+
+		if (of[0] == PREDICT_NONE || of[1] == PREDICT_NONE) /* of a lead */
+			continue;
+		wait = p->kernels[predict_kernel_of(&t->ops[of[1]])].ready -
+		       p->kernels[predict_kernel_of(&t->ops[of[0]])].ready;
+		late = &p->kernels[predict_kernel_of(&t->ops[of[wait > 0]])];
+		b = &by_rank[late->rank];
+		if (wait < 0 && t->messages[m].taken >= 1) /* the sender is over */
+			continue;
+		b->wait_sum += fabs(wait);
+		if (fabs(wait) > b->wait_max) {
+			b->wait_max = fabs(wait);
+			b->op = late->op;
+		}
+	}
+}
+
+static void find_senders(const struct predict_task *t, const struct predict *p, uint32_t *ops,
+			 double *sorted, struct blame *by_rank)
+{
+	memset(ops, 0xff, 2 * (size_t)t->n_messages * sizeof(*ops));
+	for (uint32_t r = 0; r < t->n_ranks; r++) {
+		const struct predict_rank *rank = &t->ranks[r];
+
+		by_rank[r] =
+			(struct blame){.join = PREDICT_NONE, .rank = r, .n_ranks = 2, .won = NAN};
+		for (uint32_t i = rank->first + rank->n_lead; i < rank->first + rank->n; i++) {
+			const struct predict_op *op = &t->ops[i];
+
+			add_op(t, i, &by_rank[r].stretch);
+			for (uint32_t e = op->first_end; e < op->first_end + op->n_ends; e++)
+				ops[2 * (size_t)t->ends[e].message + t->ends[e].is_send] = i;
+		}
+		sorted[r] = kernels_ns(&by_rank[r].stretch);
+	}
+	qsort(sorted, t->n_ranks, sizeof(*sorted), by_ns);
+	for (uint32_t r = 0; r < t->n_ranks; r++)
+		by_rank[r].median = sorted[(t->n_ranks - 1) / 2];
+	add_message_waits(t, p, ops, by_rank);
+}
+
+/* --- what would be won --------------------------------------------------------------- */
+
+/* Kernels of the rank's ops @first to @last take @ratio as long. */
+static void scale(const struct predict_task *t, uint32_t first, uint32_t last, double ratio,
+		  struct predict_kernel *kernels)
+{
+	for (uint32_t k = t->ops[first].first; k < t->ops[last].first + t->ops[last].n; k++)
+		if (kernels[k].class != PREDICT_COLLECTIVE)
+			kernels[k].ns *= ratio;
+}
+
+static void scale_stretch(const struct predict_task *t, const struct blame *b,
+			  struct predict_kernel *kernels)
+{
+	uint32_t from = b->op, first = t->ranks[b->rank].first + t->ranks[b->rank].n_lead;
+
+	while (from > first && !predict_is_exchange(&t->ops[from - 1]))
+		from--;
+	scale(t, from, b->op, b->median / kernels_ns(&b->stretch), kernels);
+}
+
+/* All that are about as slow. @by_rank: of all ranks. */
+static void scale_ranks(const struct predict_task *t, const struct blame *b,
+			const struct blame *by_rank, struct predict_kernel *kernels)
+{
+	double slow = kernels_ns(&b->stretch), near = (slow - b->median) / 2;
+
+	for (uint32_t r = 0; r < t->n_ranks; r++) {
+		const struct predict_rank *rank = &t->ranks[r];
+		double own = kernels_ns(&by_rank[r].stretch);
+
+		if (fabs(own - slow) < near)
+			scale(t, rank->first, rank->first + rank->n - 1, b->median / own, kernels);
 	}
 }
 
 /* The iteration as it would be if the culprit's kernels took the median. @kernels: a copy of @t's.
  */
 static int ask(const struct predict_task *t, enum predict_sync sync, const struct predict *p,
-	       struct predict_kernel *kernels, struct blame *b)
+	       const struct blame *by_rank, struct predict_kernel *kernels, struct blame *b)
 {
 	struct predict_task other = *t;
-	uint32_t first = t->ranks[b->rank].first, from = b->op, none;
-	double own = kernels_ns(&b->stretch);
 	struct predict played;
+	uint32_t none;
 	int r;
 
 	b->won = 0;
-	if (!(own > b->median))
+	if (!(kernels_ns(&b->stretch) > b->median))
 		return 0;
-	while (from > first && t->ops[from - 1].join == PREDICT_NONE)
-		from--;
-	for (uint32_t k = t->ops[from].first; k < t->ops[b->op].first + t->ops[b->op].n; k++)
-		if (kernels[k].class != PREDICT_COLLECTIVE)
-			kernels[k].ns *= b->median / own;
+	if (b->join == PREDICT_NONE)
+		scale_ranks(t, b, by_rank, kernels);
+	else
+		scale_stretch(t, b, kernels);
 	other.kernels = kernels;
 	r = predict_play(&other, sync, &played, &none);
-	for (uint32_t k = t->ops[from].first; k < t->ops[b->op].first + t->ops[b->op].n; k++)
-		kernels[k] = t->kernels[k];
+	memcpy(kernels, t->kernels, t->n_kernels * sizeof(*kernels));
 	if (r < 0)
 		return r;
 	b->won = p->ns - played.ns;
@@ -165,7 +257,11 @@ static int find(const struct predict_task *t, const struct predict *p, struct bl
 int blame_find(const struct predict_task *t, enum predict_sync sync, const struct predict *p,
 	       uint32_t n_asked, struct blame **ret, uint32_t *ret_n)
 {
-	CLEANUP(freep) struct blame *blames = malloc((t->n_joins + 1) * sizeof(*blames));
+	size_t n_all = (size_t)t->n_joins + t->n_ranks;
+	CLEANUP(freep) struct blame *blames = malloc((n_all + 1) * sizeof(*blames));
+	CLEANUP(freep) struct blame *by_rank = malloc((t->n_ranks + 1) * sizeof(*by_rank));
+	CLEANUP(freep) double *sorted = malloc((t->n_ranks + 1) * sizeof(*sorted));
+	CLEANUP(freep) uint32_t *ops = malloc((2 * (size_t)t->n_messages + 1) * sizeof(*ops));
 	CLEANUP(freep) uint32_t *first = calloc(t->n_joins + 2, sizeof(*first));
 	CLEANUP(freep) uint32_t *n_seen = calloc(t->n_joins + 1, sizeof(*n_seen));
 	CLEANUP(freep)
@@ -174,19 +270,23 @@ int blame_find(const struct predict_task *t, enum predict_sync sync, const struc
 	uint32_t n = 0;
 	int r = -ENOMEM;
 
-	if (blames && first && n_seen && kernels)
+	if (blames && by_rank && sorted && ops && first && n_seen && kernels)
 		r = find(t, p, blames, &sums, n_seen);
 	free(sums.of);
 	if (r < 0)
 		return r;
+	find_senders(t, p, ops, sorted, by_rank);
 	for (uint32_t j = 0; j < t->n_joins; j++)
 		if (blames[j].n_ranks > 1)
 			blames[n++] = blames[j];
+	for (uint32_t i = 0; i < t->n_ranks; i++)
+		if (by_rank[i].wait_sum > 0)
+			blames[n++] = by_rank[i];
 	if (t->n_kernels)
 		memcpy(kernels, t->kernels, t->n_kernels * sizeof(*kernels));
 	qsort(blames, n, sizeof(*blames), by_wait);
 	for (uint32_t i = 0; i < n && i < n_asked && r == 0; i++)
-		r = ask(t, sync, p, kernels, &blames[i]);
+		r = ask(t, sync, p, by_rank, kernels, &blames[i]);
 	if (r < 0)
 		return r;
 	qsort(blames, n, sizeof(*blames), by_won);

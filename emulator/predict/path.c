@@ -8,12 +8,14 @@
 struct list {
 	struct path_segment *segments; /* owned */
 	uint32_t n, capacity;
+	double begin; /* of the rank at which it ends */
 };
 
 /* Those that take no time are none. */
 static int add(struct list *l, enum path_part part, uint32_t rank, uint32_t kernel, double begin,
 	       double end)
 {
+	begin = begin > l->begin ? begin : l->begin;
 	if (!(end > begin))
 		return 0;
 	if (l->n == l->capacity) {
@@ -29,36 +31,25 @@ static int add(struct list *l, enum path_part part, uint32_t rank, uint32_t kern
 	return 0;
 }
 
-/* The rank's part that decided when the collective began or ended. */
-static uint32_t decider(const struct predict_task *t, const struct predict *p, uint32_t k)
-{
-	const struct predict_time *time = &p->kernels[k];
-	uint32_t join = t->ops[time->op].join;
-
-	return t->kernels[k].class == PREDICT_COLLECTIVE && time->by != PREDICT_NONE &&
-			       t->kernels[time->by].class == PREDICT_COLLECTIVE &&
-			       t->ops[p->kernels[time->by].op].join == join
-		       ? time->by
-		       : k;
-}
-
 /* From kernel @k's end back to the beginning. */
-static int walk(const struct predict_task *t, const struct predict *p, uint32_t k, struct list *l)
+static int walk(const struct predict *p, uint32_t k, struct list *l)
 {
 	while (k != PREDICT_NONE) {
+		double end = p->kernels[k].end;
 		const struct predict_time *time;
 		uint32_t by;
 		int r;
 
-		k = decider(t, p, k);
+		if (p->kernels[k].peer != PREDICT_NONE)
+			k = p->kernels[k].peer;
 		time = &p->kernels[k];
 		by = time->by;
-		r = add(l, PATH_KERNEL, time->rank, k, time->start, time->end);
+		r = add(l, PATH_KERNEL, time->rank, k, time->ready, end);
 		if (r == 0 && by != PREDICT_NONE) {
-			r = add(l, PATH_GAP, time->rank, k, p->kernels[by].end, time->start);
+			r = add(l, PATH_GAP, time->rank, k, p->kernels[by].end, time->ready);
 		} else if (r == 0) {
 			by = time->host_by;
-			r = add(l, PATH_LAUNCH, time->rank, k, time->host, time->start);
+			r = add(l, PATH_LAUNCH, time->rank, k, time->host, time->ready);
 			r = r < 0 ? r
 				  : add(l, PATH_HOST, time->rank, PREDICT_NONE,
 					by == PREDICT_NONE ? 0 : p->kernels[by].end, time->host);
@@ -70,20 +61,19 @@ static int walk(const struct predict_task *t, const struct predict *p, uint32_t 
 	return 0;
 }
 
-int path_find(const struct predict_task *t, const struct predict *p, struct path_segment **ret,
-	      uint32_t *ret_n)
+int path_find(const struct predict *p, struct path_segment **ret, uint32_t *ret_n)
 {
 	const struct predict_front *f = &p->ranks[p->last];
-	struct list l = {NULL, 0, 0};
+	struct list l = {.begin = f->begin};
 	uint32_t k = f->comm >= f->compute ? f->comm_by : f->compute_by;
 	int r = 0;
 
 	if (f->host >= f->compute && f->host >= f->comm) {
 		k = f->host_by;
 		r = add(&l, PATH_HOST, p->last, PREDICT_NONE,
-			k == PREDICT_NONE ? 0 : p->kernels[k].end, f->host);
+			k == PREDICT_NONE ? 0 : p->kernels[k].end, f->begin + f->host);
 	}
-	r = r < 0 ? r : walk(t, p, k, &l);
+	r = r < 0 ? r : walk(p, k, &l);
 	if (r < 0) {
 		free(l.segments);
 		return r;

@@ -17,7 +17,7 @@ struct path_segment {
 	double begin, end;
 };
 
-/* Back from the end over what each waited for last. *ret: in the order of time, without gaps from 0
- * to the iteration's end; the caller's, by free(). Return: 0; -ENOMEM. */
-int path_find(const struct predict_task *t, const struct predict *p, struct path_segment **ret,
-	      uint32_t *ret_n);
+/* Back from the end over what each waited for last. *ret: in the order of time, without gaps from
+ * the beginning to the end of the rank that takes longest; the caller's, by free(). Return: 0;
+ * -ENOMEM. */
+int path_find(const struct predict *p, struct path_segment **ret, uint32_t *ret_n);

@@ -39,22 +39,44 @@ struct predict_host {
 };
 #define PREDICT_GAP_NS 1000 /* the paper's */
 
+/* From one rank to another. */
+struct predict_message {
+	double ns;    /* from when its sender has come until it is there */
+	double taken; /* the share of it that goes before its receiver has come: 1: the sender is
+			 over at once */
+};
+
+struct predict_end {
+	uint32_t message;
+	bool is_send;
+};
+
+/* An op is an exchange where it is a part of a collective, or has ends of messages: then its last
+ * kernel, and no other, is a PREDICT_COLLECTIVE. */
 struct predict_op {
 	/* Its kernels; those of a rank stand together, in the order of its ops. Without any @first
 	 * is where they would stand. */
 	uint32_t first, n;
-	/* The collective that it is one rank's part of, below n_joins: its last kernel, and no
-	 * other, is a PREDICT_COLLECTIVE. PREDICT_NONE: none. */
+	/* The collective that it is one rank's part of, below n_joins; PREDICT_NONE: none. */
 	uint32_t join;
-	/* An op before it of this rank, a collective, which it waits for: it reads its output.
-	 * PREDICT_NONE: none. */
+	/* The messages that it sends and receives at once. It is over with the last of them, and
+	 * takes no less than its last kernel, for what no other rank of the task has an end of. */
+	uint32_t first_end, n_ends;
+	/* An exchange before it of this rank, which it waits for: it reads its output. Of an op
+	 * that is nothing but an exchange no computation waits with it. PREDICT_NONE: none. */
 	uint32_t after;
+	/* Of an exchange: those of a rank that have one queue, from 0, come one after the other. */
+	uint32_t queue;
 	bool is_sync; /* the host goes on once the computation is over, as after a copy to it */
 	const struct predict_host *host;
 };
 
 struct predict_rank {
 	uint32_t first, n; /* its ops, in their order */
+	/* Of them, those of the iteration before, which leads in: this one begins at the rank when
+	 * they are over, as a stage of a pipeline is behind the one before it. */
+	uint32_t n_lead;
+	double begin; /* when it begins with them */
 };
 
 /* All borrowed. */
@@ -62,7 +84,9 @@ struct predict_task {
 	const struct predict_rank *ranks;
 	const struct predict_op *ops;
 	const struct predict_kernel *kernels;
-	uint32_t n_ranks, n_ops, n_kernels, n_joins;
+	const struct predict_end *ends; /* each message has two, at two ranks */
+	const struct predict_message *messages;
+	uint32_t n_ranks, n_ops, n_kernels, n_joins, n_ends, n_messages;
 };
 
 enum predict_sync {
@@ -70,24 +94,26 @@ enum predict_sync {
 	 * read its output. */
 	PREDICT_EVENT,
 	/* As printed: it ends when that of the last rank does; and each collective waits for the
-	 * one before it on the stream of computation, too. */
+	 * one before it, of any communicator, on the stream of computation, too. The paper has no
+	 * messages; they are exchanges like collectives. */
 	PREDICT_PAPER
 };
 
 struct predict_time {
-	/* When it could begin for all that its rank knows: a collective's rank has come. */
+	/* When it could begin for all that its rank knows: an exchange's rank has come. */
 	double ready;
 	double start, end;
-	double host; /* when the host launched it */
-	/* What it waited for last: a kernel, of this or, where the kernel is a collective's, of
-	 * another rank; PREDICT_NONE: the host. */
-	uint32_t by;
+	double host;      /* when the host launched it */
+	uint32_t by;      /* the kernel that @ready waited for last; PREDICT_NONE: the host */
+	uint32_t peer;    /* of an exchange: another rank's part, from whose @ready on it took until
+			     @end; PREDICT_NONE: from its own */
 	uint32_t host_by; /* the kernel that the host waited for before it; PREDICT_NONE: none */
 	uint32_t rank, op;
 };
 
 struct predict_front {
-	double host, compute, comm; /* when each is over */
+	double begin;               /* of the iteration at this rank */
+	double host, compute, comm; /* when each is over, from then on */
 	double active;              /* the GPU has worked */
 	double exposed;             /* communication, waiting in it too, without computation */
 	double sum[PREDICT_CLASSES];
@@ -95,15 +121,25 @@ struct predict_front {
 };
 
 struct predict {
-	double ns;
-	uint32_t last;               /* the rank that ends last */
+	double ns;                   /* from its own begin on, of the rank that takes longest */
+	uint32_t last;               /* that rank */
 	double baseline;             /* the longest stream, by the sum of its kernels */
 	struct predict_front *ranks; /* owned, as all here */
 	struct predict_time *kernels;
 };
 
-/* Return: 0; -ELOOP, collectives wait for each other: *ret_op is one that its rank cannot begin;
- * -ENOMEM. */
+/* Return: 0; -ELOOP, exchanges wait for each other: *ret_op is one that is never over; -ENOMEM. */
 int predict_play(const struct predict_task *t, enum predict_sync sync, struct predict *ret,
 		 uint32_t *ret_op);
 void predict_deinit(struct predict *p);
+
+static inline bool predict_is_exchange(const struct predict_op *op)
+{
+	return op->join != PREDICT_NONE || op->n_ends;
+}
+
+/* The kernel of an exchange. */
+static inline uint32_t predict_kernel_of(const struct predict_op *op)
+{
+	return op->first + op->n - 1;
+}

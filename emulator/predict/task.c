@@ -7,17 +7,18 @@
 
 #include "base/cleanup.h"
 #include "predict/calls.h"
+#include "schedule/coll.h"
 
 /* A kernel that was launched before a collective was over, and started soon after that, on a stream
  * that was idle, waited for it. */
 #define SOON_NS 50e3
+#define LEADS 1
 #define ITERATION_OPS_MAX 64000000u /* with copies: some gigabytes */
 
-/* Several sends and receives at once, as PyTorch's all-to-all is made of: the k-th of a
- * communicator at each rank, if they are under way at the same time. */
-struct group {
-	uint32_t comm, number, join;
-	double start, end; /* in which all are under way */
+/* Of a collective in this iteration. */
+struct member {
+	uint32_t n;     /* parts so far */
+	uint32_t first; /* one: an op of the trace */
 };
 
 struct maker {
@@ -25,25 +26,21 @@ struct maker {
 	const struct task_settings *s;
 	struct err *err;
 	struct task *task;
+	const struct exchanges *x;
 	uint32_t *joins; /* owned: by the trace's joins, ours; TRACE_NONE: not in this iteration */
-	uint32_t *members;    /* owned: by our joins */
-	uint32_t *op_of;      /* owned: by the trace's ops, ours, of collectives */
-	struct group *groups; /* owned: sends and receives at once, those of all ranks */
-	uint32_t n_groups, groups_capacity, last_group;
-	uint32_t *counts; /* owned: groups of the rank so far, by communicator */
-	uint32_t ops_capacity, kernels_capacity, joins_capacity;
+	struct member *members; /* owned: by our joins */
+	uint32_t *messages;     /* owned: by the trace's messages, ours; TRACE_NONE */
+	uint32_t *message_of;   /* owned: the other way */
+	uint32_t *op_of;        /* owned: by the trace's ops, ours, of exchanges */
+	uint32_t ops_capacity, kernels_capacity, joins_capacity, ends_capacity;
+	uint32_t messages_capacity;
 };
-
-static bool is_exchange(const struct trace_op *op)
-{
-	return op->kind == TRACE_COLLECTIVE || op->kind == TRACE_SEND || op->kind == TRACE_RECV;
-}
 
 static enum predict_class class_of(const struct trace *t, const struct trace_op *op)
 {
 	const char *name = trace_name(t, op->name);
 
-	if (is_exchange(op))
+	if (exchange_is_one(op))
 		return PREDICT_COLLECTIVE;
 	if (op->kind == TRACE_COPY)
 		return PREDICT_COPY;
@@ -66,72 +63,89 @@ static int grow(void *list, uint32_t n, uint32_t *capacity, size_t bytes)
 	return 0;
 }
 
-static bool is_group(const struct trace_op *op)
+/* Whether sends and receives of which no more is known may be parts of one all-to-all. */
+static bool are_at_once(const struct trace *t, const struct trace_op *a, const struct trace_op *b)
 {
-	return op->kind == TRACE_COLLECTIVE && op->join == TRACE_NONE && op->comm != TRACE_NONE;
+	return a->coll != COLL_SENDRECV || t->ranks[a->rank].host != t->ranks[b->rank].host ||
+	       (a->start_ns <= b->end_ns && b->start_ns <= a->end_ns);
 }
 
-/* The group that @op, the rank's @number-th of its communicator, is a part of. */
-static int find_group(struct maker *m, const struct trace_op *op, uint32_t number, uint32_t *ret)
+/* The number of the collective that the trace's op @i is a part of. */
+static int join_of(struct maker *m, uint32_t i, uint32_t *ret)
 {
-	struct group *g;
-	uint32_t i = m->last_group, tried = 0;
-	int r;
+	const struct trace_op *op = &m->t->ops[i];
+	uint32_t join = m->x->joins[i], *known = join == TRACE_NONE ? NULL : &m->joins[join];
 
-	/* ranks have them in one order: it is the one behind the last */
-	while (tried < m->n_groups &&
-	       (m->groups[i].comm != op->comm || m->groups[i].number != number)) {
-		i = (i + 1) % m->n_groups;
-		tried++;
-	}
-	if (tried == m->n_groups) {
-		i = m->n_groups;
-		r = grow(&m->groups, m->n_groups, &m->groups_capacity, sizeof(*m->groups));
-		if (r < 0)
-			return r;
-		m->groups[m->n_groups++] =
-			(struct group){op->comm, number, TRACE_NONE, op->start_ns, op->end_ns};
-	}
-	g = &m->groups[i];
-	g->start = fmax(g->start, op->start_ns);
-	g->end = fmin(g->end, op->end_ns);
-	*ret = m->last_group = i;
-	return 0;
-}
-
-/* The number of the collective that @op is a part of. */
-static int join_of(struct maker *m, const struct trace_op *op, uint32_t *ret)
-{
-	uint32_t *known = op->join == TRACE_NONE ? NULL : &m->joins[op->join], group;
-
-	if (is_group(op)) {
-		int r = find_group(m, op, m->counts[op->comm]++, &group);
-
-		if (r < 0)
-			return r;
-		if (m->groups[group].end < m->groups[group].start)
-			return err_set(
-				m->err, EINVAL,
-				"'%.60s' of rank %u sends and receives, but not with all others at "
-				"once: nbox replay and nbox retime know messages",
-				trace_name(m->t, op->name), m->t->ranks[op->rank].rank);
-		known = &m->groups[group].join;
-	}
 	if (!known || *known == TRACE_NONE) {
 		int r = grow(&m->members, m->task->t.n_joins, &m->joins_capacity,
 			     sizeof(*m->members));
 
 		if (r < 0)
 			return r;
-		m->members[m->task->t.n_joins] = 0;
+		m->members[m->task->t.n_joins] = (struct member){0, i};
 		if (known)
 			*known = m->task->t.n_joins;
 		*ret = m->task->t.n_joins++;
 	} else {
 		*ret = *known;
 	}
-	m->members[*ret]++;
+	m->members[*ret].n++;
+	if (!are_at_once(m->t, op, &m->t->ops[m->members[*ret].first]))
+		return err_set(
+			m->err, EINVAL,
+			"'%.60s' of rank %u sends and receives, but not with all others at once, "
+			"and the trace does not say with whom: a run of nbox does",
+			trace_name(m->t, op->name), m->t->ranks[op->rank].rank);
 	return 0;
+}
+
+/* The ends of the trace's op @i that have another end. */
+static int add_ends(struct maker *m, uint32_t i, struct predict_op *op)
+{
+	struct task *task = m->task;
+
+	op->first_end = task->t.n_ends;
+	for (uint32_t e = m->x->first_end[i]; e < m->x->first_end[i + 1]; e++) {
+		const struct exchange_end *end = &m->x->ends[e];
+		const struct exchange_message *message = &m->x->messages[end->message];
+		uint32_t *known = &m->messages[end->message], capacity = m->messages_capacity;
+		int r = 0;
+
+		if (isnan(message->ns))
+			continue;
+		if (*known == TRACE_NONE) {
+			r = grow(&m->message_of, task->t.n_messages, &capacity,
+				 sizeof(*m->message_of));
+			if (r == 0)
+				r = grow(&task->messages, task->t.n_messages, &m->messages_capacity,
+					 sizeof(*task->messages));
+			if (r < 0)
+				return r;
+			*known = task->t.n_messages++;
+			m->message_of[*known] = end->message;
+			task->messages[*known] =
+				(struct predict_message){message->ns, exchange_taken(message)};
+		}
+		r = grow(&task->ends, task->t.n_ends, &m->ends_capacity, sizeof(*task->ends));
+		if (r < 0)
+			return r;
+		task->ends[task->t.n_ends++] = (struct predict_end){*known, end->is_send};
+	}
+	op->n_ends = task->t.n_ends - op->first_end;
+	return 0;
+}
+
+/* Its last kernel, the trace's op @i, is an exchange. */
+static int add_exchange(struct maker *m, uint32_t i, struct predict_op *op)
+{
+	uint32_t n = m->x->first_end[i + 1] - m->x->first_end[i];
+	int r = add_ends(m, i, op);
+
+	if (r == 0 && !op->n_ends)
+		return join_of(m, i, &op->join);
+	if (op->n_ends == n) /* else the ranks without a trace take what they took */
+		m->task->kernels[m->task->t.n_kernels - 1].ns = 0;
+	return r;
 }
 
 /* One op with kernels @first to @end of @c, the last one perhaps a collective. */
@@ -170,17 +184,10 @@ static int add_op(struct maker *m, const struct calls *c, uint32_t first, uint32
 		task->kernels[task->t.n_kernels++] =
 			(struct predict_kernel){kernel->end_ns - kernel->start_ns, kernel->name,
 						class_of(m->t, kernel)};
-		if (!is_exchange(kernel))
+		if (!exchange_is_one(kernel))
 			continue;
-		if (kernel->kind != TRACE_COLLECTIVE && kernel->join == TRACE_NONE)
-			return err_set(
-				m->err, EINVAL,
-				"op %u of rank %u, '%.60s', sends or receives, and no trace has the "
-				"other end: nbox replay and nbox retime know messages",
-				c->kernels[i], m->t->ranks[kernel->rank].rank,
-				trace_name(m->t, kernel->name));
 		m->op_of[c->kernels[i]] = task->t.n_ops;
-		r = join_of(m, kernel, &op->join);
+		r = add_exchange(m, c->kernels[i], op);
 		if (r < 0)
 			return r;
 	}
@@ -208,7 +215,7 @@ static int add_call(struct maker *m, const struct calls *c, const struct call *c
 	for (uint32_t i = first; i < call->first + call->n && r == 0; i++) {
 		bool is_last = i + 1 == call->first + call->n;
 
-		if (!is_last && !is_exchange(&t->ops[c->kernels[i]]))
+		if (!is_last && !exchange_is_one(&t->ops[c->kernels[i]]))
 			continue;
 		part.last = is_last ? host.last : 0;
 		r = add_op(m, c, first, i + 1, is_last && call->is_sync, &part);
@@ -219,7 +226,7 @@ static int add_call(struct maker *m, const struct calls *c, const struct call *c
 	return r < 0 || call->n ? r : add_op(m, c, first, first, call->is_sync, &host);
 }
 
-/* What kernel @k of the trace waited for: the latest collective, ours; PREDICT_NONE: none. */
+/* What kernel @k of the trace waited for: the latest exchange, ours; PREDICT_NONE: none. */
 static uint32_t awaited(const struct maker *m, uint32_t k)
 {
 	const struct trace_op *op = &m->t->ops[k];
@@ -262,19 +269,78 @@ static void find_waits(struct maker *m, uint32_t first_op)
 
 		for (uint32_t k = op->first; k < op->first + op->n; k++) {
 			uint32_t kernel = task->kernel_ops[k], after;
+			bool is_exchange = exchange_is_one(&m->t->ops[kernel]);
 
-			if (is_exchange(&m->t->ops[kernel])) {
+			/* An exchange waits for those of other streams where the trace says so; by
+			 * when things happened it cannot be told. */
+			if (is_exchange && (op->n > 1 || !m->t->n_waits)) {
 				comm = kernel;
 				continue;
 			}
 			after = m->t->n_waits ? awaited(m, kernel)
 					      : inferred(m, kernel, before, comm);
-			before = kernel;
+			if (is_exchange)
+				comm = kernel;
+			else
+				before = kernel;
 			if (after != PREDICT_NONE && after < i &&
 			    (op->after == PREDICT_NONE || after > op->after))
 				op->after = after;
 		}
 	}
+}
+
+/* A stream on which ops of a communicator are. */
+struct lane {
+	uint32_t comm, stream, queue;
+};
+
+/* Exchange @own's lane, the last of @list; queues that turn out to be one are. Return: its queue.
+ */
+static uint32_t take_lane(struct task *task, uint32_t first_op, const struct trace_op *own,
+			  struct lane *list, uint32_t *n)
+{
+	uint32_t queue = *n;
+	bool is_known = false;
+
+	for (uint32_t i = 0; i < *n; i++) {
+		uint32_t other = list[i].queue;
+
+		if (list[i].comm != own->comm && list[i].stream != own->stream)
+			continue;
+		is_known |= list[i].comm == own->comm && list[i].stream == own->stream;
+		for (uint32_t k = 0; k < *n && queue < *n; k++)
+			list[k].queue = list[k].queue == other ? queue : list[k].queue;
+		for (uint32_t k = first_op; k < task->t.n_ops && queue < *n; k++)
+			if (task->ops[k].queue == other)
+				task->ops[k].queue = queue;
+		queue = queue < *n ? queue : other;
+	}
+	if (!is_known)
+		list[(*n)++] = (struct lane){own->comm, own->stream, queue};
+	return queue;
+}
+
+/* Exchanges of one communicator come one after the other, as NCCL does them, and those of one
+ * stream. Where the trace does not say what waits for what, all of a rank do. */
+static int find_queues(struct maker *m, uint32_t first_op)
+{
+	struct task *task = m->task;
+	CLEANUP(freep)
+	struct lane *list = malloc((task->t.n_ops - first_op + (size_t)1) * sizeof(*list));
+	uint32_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t i = first_op; i < task->t.n_ops && m->t->n_waits; i++) {
+		struct predict_op *op = &task->ops[i];
+
+		if (predict_is_exchange(op))
+			op->queue = take_lane(task, first_op,
+					      &m->t->ops[task->kernel_ops[predict_kernel_of(op)]],
+					      list, &n);
+	}
+	return 0;
 }
 
 /* A part of what a rank's GPU did, where the trace does not know its host. */
@@ -349,7 +415,8 @@ static uint32_t cut(struct piece *list, uint32_t n, uint32_t capacity)
 	return made;
 }
 
-static int add_pieces(struct maker *m, const struct calls *c)
+/* @begin: of the iteration at this rank; -INFINITY: not known. */
+static int add_pieces(struct maker *m, const struct calls *c, double begin)
 {
 	uint32_t capacity = 4 * c->n + 64, n = c->n;
 	CLEANUP(freep) struct piece *list = malloc(capacity * sizeof(*list));
@@ -360,8 +427,8 @@ static int add_pieces(struct maker *m, const struct calls *c)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct trace_op *op = &m->t->ops[c->list[i].op];
 
-		list[i] = (struct piece){op->start_ns, op->end_ns, c->list[i].op, op->stream,
-					 is_exchange(op)};
+		list[i] = (struct piece){fmax(op->start_ns, begin), fmax(op->end_ns, begin),
+					 c->list[i].op, op->stream, exchange_is_one(op)};
 	}
 	clip(list, n);
 	qsort(list, n, sizeof(*list), by_start);
@@ -370,7 +437,7 @@ static int add_pieces(struct maker *m, const struct calls *c)
 		struct calls one = {.kernels = &list[i].op};
 
 		r = add_op(m, &one, 0, 1, false, &(const struct predict_host){.gap = 0});
-		if (r == 0)
+		if (r == 0 && !list[i].is_exchange)
 			m->task->kernels[m->task->t.n_kernels - 1].ns = list[i].end - list[i].start;
 	}
 	return r;
@@ -383,44 +450,74 @@ static double end_of(const struct trace *t, uint32_t rank, uint32_t step)
 	double end = -INFINITY;
 
 	for (uint32_t i = r->first; i < r->first + r->n; i++)
-		if (t->ops[i].step == step && is_exchange(&t->ops[i]))
+		if (t->ops[i].step == step && exchange_is_one(&t->ops[i]))
 			end = fmax(end, t->ops[i].end_ns);
 	return end;
 }
 
-static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
+/* What the rank did in iteration @step, which begins there at @before where the trace does not know
+ * its host. *ret_begin, *ret_end: of all that. */
+static int add_step(struct maker *m, uint32_t rank, uint32_t step, double before, double *ret_begin,
+		    double *ret_end)
 {
-	struct task *task = m->task;
-	uint32_t first = task->t.n_ops;
-	double begin = INFINITY, end = -INFINITY, before = -INFINITY;
 	struct calls c;
 	int r = host_calls_find(m->t, rank, step, &c);
 
 	if (r < 0)
 		return r;
-	memset(m->counts, 0, m->t->n_comms * sizeof(*m->counts));
 	if (c.n && !c.list[0].is_of_host)
-		r = add_pieces(m, &c);
-	/* It begins where the one before it ends. */
-	if (c.n && !c.list[0].is_of_host && step != TRACE_NONE && step)
-		before = end_of(m->t, rank, step - 1);
+		r = add_pieces(m, &c, before);
 	for (uint32_t i = 0; i < c.n && r == 0; i++) {
 		const struct call *call = &c.list[i];
 
-		begin = fmin(begin, m->t->ops[call->op].start_ns);
-		end = fmax(end, m->t->ops[call->op].end_ns);
+		*ret_begin = fmin(*ret_begin, m->t->ops[call->op].start_ns);
+		*ret_end = fmax(*ret_end, m->t->ops[call->op].end_ns);
 		for (uint32_t k = call->first; k < call->first + call->n; k++)
-			end = fmax(end, m->t->ops[c.kernels[k]].end_ns);
+			*ret_end = fmax(*ret_end, m->t->ops[c.kernels[k]].end_ns);
 		if (c.list[0].is_of_host)
 			r = add_call(m, &c, call);
 	}
 	host_calls_deinit(&c);
+	return r;
+}
+
+static bool has_host(const struct trace *t, uint32_t rank)
+{
+	const struct trace_rank *r = &t->ranks[rank];
+
+	for (uint32_t i = r->first; i < r->first + r->n; i++)
+		if (t->ops[i].kind == TRACE_HOST || t->ops[i].kind == TRACE_CALL)
+			return true;
+	return false;
+}
+
+/* Where hosts are not known an iteration begins where the one before it ends, which leads in, and
+ * the first one as the trace does. */
+static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
+{
+	struct task *task = m->task;
+	struct predict_rank *to = &task->ranks[rank];
+	double begin = INFINITY, first = INFINITY, end = -INFINITY, before = -INFINITY;
+	double lead = -INFINITY;
+	bool is_hostless = !has_host(m->t, rank);
+	int r = 0;
+
+	*to = (struct predict_rank){.first = task->t.n_ops};
+	if (step != TRACE_NONE && step > 1 && is_hostless) {
+		before = end_of(m->t, rank, step - 1);
+		lead = end_of(m->t, rank, step - 2);
+		r = add_step(m, rank, step - 1, lead, &first, &end);
+		to->n_lead = task->t.n_ops - to->first;
+	}
+	r = r < 0 ? r : add_step(m, rank, step, -INFINITY, &begin, &end);
 	if (r < 0)
 		return r;
-	find_waits(m, first);
-	task->ranks[rank] = (struct predict_rank){first, task->t.n_ops - first};
+	to->n = task->t.n_ops - to->first;
+	if (is_hostless && to->n)
+		to->begin = lead > -INFINITY ? lead : fmin(first, begin);
+	find_waits(m, to->first);
 	task->traced_ns = fmax(task->traced_ns, end - fmax(begin, before));
-	return 0;
+	return find_queues(m, to->first);
 }
 
 /* --- collectives, other ranks, other speeds --- */
@@ -454,18 +551,59 @@ static int set_collectives(struct maker *m, uint32_t n_copies)
 		if (op->join == PREDICT_NONE)
 			continue;
 		r = m->s->collective_ns(m->s->ctx, m->t, &m->t->ops[task->kernel_ops[k]],
-					m->members[op->join], n_copies, &task->kernels[k].ns,
+					m->members[op->join].n, n_copies, &task->kernels[k].ns,
 					m->err);
 	}
 	return r;
 }
 
+static int set_messages(struct maker *m)
+{
+	struct task *task = m->task;
+	int r = 0;
+
+	for (uint32_t i = 0; i < task->t.n_messages && r == 0 && m->s->message_ns; i++)
+		r = m->s->message_ns(m->s->ctx, &m->x->messages[m->message_of[i]],
+				     &task->messages[i].ns, m->err);
+	return r;
+}
+
+static int copy_ends(struct maker *m, struct predict_op *op, uint32_t n_messages)
+{
+	struct task *task = m->task;
+	uint32_t from = op->first_end;
+
+	op->first_end = task->t.n_ends;
+	for (uint32_t e = from; e < from + op->n_ends; e++) {
+		if (grow(&task->ends, task->t.n_ends, &m->ends_capacity, sizeof(*task->ends)) < 0)
+			return -ENOMEM;
+		task->ends[task->t.n_ends] = task->ends[e];
+		task->ends[task->t.n_ends++].message += n_messages;
+	}
+	return 0;
+}
+
+/* Those of the @copy-th copy, once. */
+static int copy_messages(struct maker *m, uint32_t n, uint32_t copy)
+{
+	struct task *task = m->task;
+
+	for (uint32_t i = task->t.n_messages; i < (copy + 1) * n; i++) {
+		if (grow(&task->messages, i, &m->messages_capacity, sizeof(*task->messages)) < 0)
+			return -ENOMEM;
+		task->messages[i] = task->messages[i - n];
+		task->t.n_messages++;
+	}
+	return 0;
+}
+
 /* Ranks of the trace again, until there are @n. Collectives of all of them are one; of others each
- * copy has its own. */
+ * copy has its own, as of messages. */
 static int copy_ranks(struct maker *m, uint32_t n)
 {
 	struct task *task = m->task;
 	uint32_t n_traced = m->t->n_ranks, n_joins = task->t.n_joins;
+	uint32_t n_messages = task->t.n_messages;
 	uint64_t n_all = ((uint64_t)task->t.n_ops + task->t.n_kernels) * (n / n_traced + 1);
 	struct predict_rank *ranks;
 
@@ -483,7 +621,7 @@ static int copy_ranks(struct maker *m, uint32_t n)
 		struct predict_rank from = ranks[rank % n_traced];
 		uint32_t copy = rank / n_traced, first_op = task->t.n_ops;
 
-		ranks[rank] = (struct predict_rank){first_op, from.n};
+		ranks[rank] = (struct predict_rank){first_op, from.n, from.n_lead, from.begin};
 		for (uint32_t i = from.first; i < from.first + from.n; i++) {
 			const struct predict_op *op = &task->ops[i];
 			uint32_t hosts_capacity = m->ops_capacity, first = task->t.n_kernels;
@@ -510,11 +648,15 @@ static int copy_ranks(struct maker *m, uint32_t n)
 			task->ops[task->t.n_ops].first = first;
 			if (op->after != PREDICT_NONE)
 				task->ops[task->t.n_ops].after = op->after - from.first + first_op;
-			if (op->join != PREDICT_NONE && m->members[op->join] < n_traced)
+			if (op->join != PREDICT_NONE && m->members[op->join].n < n_traced)
 				task->ops[task->t.n_ops].join = op->join + copy * n_joins;
+			if (copy_ends(m, &task->ops[task->t.n_ops], copy * n_messages) < 0)
+				return -ENOMEM;
 			task->t.n_ops++;
 		}
 		task->t.n_joins = (copy + 1) * n_joins;
+		if (copy_messages(m, n_messages, copy) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -532,6 +674,17 @@ static void scale(struct task *task, const double *scales)
 	}
 }
 
+/* From when the first rank begins. */
+static void count_begins(struct task *task, uint32_t n)
+{
+	double first = INFINITY;
+
+	for (uint32_t r = 0; r < n; r++)
+		first = task->ranks[r].n ? fmin(first, task->ranks[r].begin) : first;
+	for (uint32_t r = 0; r < n; r++)
+		task->ranks[r].begin -= task->ranks[r].n ? first : 0;
+}
+
 static int make(struct maker *m, uint32_t step)
 {
 	const struct trace *t = m->t;
@@ -540,22 +693,27 @@ static int make(struct maker *m, uint32_t step)
 	int r = 0;
 
 	task->ranks = calloc(t->n_ranks + 1, sizeof(*task->ranks));
-	m->joins = malloc((t->n_joins + 1) * sizeof(*m->joins));
+	m->joins = malloc((m->x->n_joins + (size_t)1) * sizeof(*m->joins));
+	m->messages = malloc((m->x->n_messages + (size_t)1) * sizeof(*m->messages));
 	m->op_of = malloc((t->n_ops + 1) * sizeof(*m->op_of));
-	m->counts = calloc(t->n_comms + 1, sizeof(*m->counts));
-	if (!task->ranks || !m->joins || !m->op_of || !m->counts)
+	if (!task->ranks || !m->joins || !m->messages || !m->op_of)
 		return -ENOMEM;
-	memset(m->joins, 0xff, t->n_joins * sizeof(*m->joins));
+	memset(m->joins, 0xff, m->x->n_joins * sizeof(*m->joins));
+	memset(m->messages, 0xff, m->x->n_messages * sizeof(*m->messages));
 	memset(m->op_of, 0xff, t->n_ops * sizeof(*m->op_of));
 	for (uint32_t rank = 0; rank < t->n_ranks && r == 0; rank++)
 		r = add_rank(m, rank, step);
+	count_begins(task, t->n_ranks);
 	r = r < 0 ? r : set_collectives(m, (n + t->n_ranks - 1) / t->n_ranks);
+	r = r < 0 ? r : set_messages(m);
 	r = r < 0 ? r : copy_ranks(m, n);
 	if (r < 0)
 		return r;
 	task->t.ranks = task->ranks;
 	task->t.ops = task->ops;
 	task->t.kernels = task->kernels;
+	task->t.ends = task->ends;
+	task->t.messages = task->messages;
 	task->t.n_ranks = n;
 	for (uint32_t i = 0; i < task->t.n_ops; i++)
 		task->ops[i].host = &task->hosts[i];
@@ -570,21 +728,23 @@ void task_deinit(struct task *task)
 	free(task->ranks);
 	free(task->ops);
 	free(task->kernels);
+	free(task->ends);
+	free(task->messages);
 	free(task->hosts);
 }
 
-int task_make(const struct trace *t, uint32_t step, const struct task_settings *s, struct task *ret,
-	      struct err *err)
+int task_make(const struct trace *t, const struct exchanges *x, uint32_t step,
+	      const struct task_settings *s, struct task *ret, struct err *err)
 {
 	struct task task = {.traced_ns = 0};
-	struct maker m = {.t = t, .s = s, .err = err, .task = &task};
+	struct maker m = {.t = t, .x = x, .s = s, .err = err, .task = &task};
 	int r = make(&m, step);
 
 	free(m.joins);
 	free(m.members);
+	free(m.messages);
+	free(m.message_of);
 	free(m.op_of);
-	free(m.groups);
-	free(m.counts);
 	if (r < 0) {
 		task_deinit(&task);
 		return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;

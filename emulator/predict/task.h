@@ -3,6 +3,7 @@
  * waited for nobody, or as somebody says. */
 #pragma once
 
+#include "predict/exchanges.h"
 #include "predict/overheads.h"
 #include "predict/predict.h"
 #include "trace/trace.h"
@@ -12,12 +13,16 @@
 typedef int task_collective_ns(void *ctx, const struct trace *t, const struct trace_op *op,
 			       uint32_t n_ranks, uint32_t n_copies, double *ret_ns,
 			       struct err *err);
+/* The same of a message. */
+typedef int task_message_ns(void *ctx, const struct exchange_message *m, double *ret_ns,
+			    struct err *err);
 
 struct task_settings {
 	const struct overheads *overheads; /* NULL: hosts take no time */
 	uint32_t n_ranks;                  /* those of the trace, again and again; 0: once */
 	const double *scales; /* by rank: its computation takes so many times as long; NULL */
 	task_collective_ns *collective_ns; /* NULL: as in the trace */
+	task_message_ns *message_ns;       /* NULL: the same */
 	void *ctx;
 };
 
@@ -27,13 +32,15 @@ struct task {
 	struct predict_rank *ranks;
 	struct predict_op *ops;
 	struct predict_kernel *kernels;
+	struct predict_end *ends;
+	struct predict_message *messages;
 	struct predict_host *hosts;
 	double traced_ns; /* the iteration in the trace: of the rank that took longest */
 	bool has_host;    /* the trace knows what hosts did */
 };
 
-/* @step: TRACE_NONE: all of the trace. Return: 0; -EINVAL with the sentence: a message without its
- * other end; -ENOMEM; what collective_ns() returned. */
-int task_make(const struct trace *t, uint32_t step, const struct task_settings *s, struct task *ret,
-	      struct err *err);
+/* @x: of @t. @step: TRACE_NONE: all of the trace. Return: 0; -EINVAL with the sentence: an
+ * all-to-all that is none; -ENOMEM; what the functions of @s returned. */
+int task_make(const struct trace *t, const struct exchanges *x, uint32_t step,
+	      const struct task_settings *s, struct task *ret, struct err *err);
 void task_deinit(struct task *task);

@@ -24,7 +24,7 @@ struct trace_build {
 	struct word *by_name;
 	struct word **names; /* by number */
 	uint32_t n_names;
-	size_t names_size, ops_size, waits_size, comms_size, ranks_size, hosts_size;
+	size_t names_size, ops_size, waits_size, calls_size, comms_size, ranks_size, hosts_size;
 };
 
 /* Room for one more behind @n. Return: the array, moved perhaps; NULL: no memory. */
@@ -135,6 +135,7 @@ void trace_deinit(struct trace *t)
 	free(t->hosts);
 	free(t->comms);
 	free(t->waits);
+	free(t->calls);
 	free(t->joined);
 	free(t->first_joined);
 	*t = (struct trace){0};
@@ -259,5 +260,15 @@ int trace_add_wait(struct trace *t, uint32_t op, uint32_t on)
 	if (!b || !GROW(t->waits, t->n_waits, b->waits_size))
 		return -ENOMEM;
 	t->waits[t->n_waits++] = (struct trace_wait){op, on};
+	return 0;
+}
+
+int trace_add_call(struct trace *t, const struct trace_call *call)
+{
+	struct trace_build *b = build_of(t);
+
+	if (!b || !GROW(t->calls, t->n_calls, b->calls_size))
+		return -ENOMEM;
+	t->calls[t->n_calls++] = *call;
 	return 0;
 }

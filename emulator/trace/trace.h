@@ -8,6 +8,7 @@
  * follow each other by start, and of two that start together the longer one comes first. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,8 @@ struct trace_op {
 	uint32_t first_wait; /* what it waited for, besides the op before it on its stream and its
 				launch: in waits */
 	uint32_t n_waits;
+	uint32_t first_call; /* of a group, its sends and receives: in calls */
+	uint32_t n_calls;    /* 0: not known */
 };
 
 struct trace_rank {
@@ -70,6 +73,12 @@ struct trace_wait {
 	uint32_t op, on;
 };
 
+struct trace_call {
+	uint32_t peer; /* rank of the world */
+	bool is_send;
+	uint64_t bytes;
+};
+
 struct trace {
 	uint64_t origin_ns; /* since 1970, by the hosts' clocks; 0: not known */
 	uint32_t world;     /* ranks of the job, also those without a trace */
@@ -78,9 +87,10 @@ struct trace {
 	uint32_t *hosts;          /* names */
 	struct trace_comm *comms;
 	struct trace_wait *waits; /* by op */
+	struct trace_call *calls; /* in the order in which they came */
 	uint32_t *joined;         /* ops, by join */
 	uint32_t *first_joined;   /* in joined, for each join and behind the last one */
-	uint32_t n_ops, n_ranks, n_hosts, n_comms, n_waits, n_joins;
+	uint32_t n_ops, n_ranks, n_hosts, n_comms, n_waits, n_calls, n_joins;
 	struct trace_build *build; /* what is needed while it is made */
 };
 
@@ -107,3 +117,5 @@ int trace_add_comm(struct trace *t, const char *name, uint32_t n, const uint32_t
  * the sentence; -ENOMEM. */
 int trace_add_op(struct trace *t, const struct trace_op *op, uint32_t *ret, struct err *err);
 int trace_add_wait(struct trace *t, uint32_t op, uint32_t on);
+/* A call of the group that is added next. Return: 0; -ENOMEM. */
+int trace_add_call(struct trace *t, const struct trace_call *call);

@@ -25,6 +25,7 @@ int request_init(struct predict_request *q)
 
 void request_deinit(struct predict_request *q)
 {
+	exchanges_deinit(&q->exchanges);
 	trace_deinit(&q->trace);
 	overheads_deinit(&q->overheads);
 	ask_close(q->ask);
@@ -248,6 +249,26 @@ static int collective_ns(void *ctx, const struct trace *t, const struct trace_op
 		     : 0;
 }
 
+static int message_ns(void *ctx, const struct exchange_message *m, double *ret_ns, struct err *err)
+{
+	const struct predict_request *q = ctx;
+	bool is_up = m->src < m->dst;
+	const uint32_t ends[2] = {is_up ? m->src : m->dst, is_up ? m->dst : m->src};
+	const struct membership members = {.n_ranks = 2, .stride = 1, .table = ends};
+	const uint64_t bytes[4] = {[1] = is_up ? m->bytes : 0, [2] = is_up ? 0 : m->bytes};
+	struct answer answer;
+	int r;
+
+	if (!m->bytes || m->src >= q->config->world || m->dst >= q->config->world)
+		return 0;
+	r = ask_matrix_of(q->ask, &members, bytes, &answer, err);
+	if (r == 0)
+		*ret_ns = answer.ns;
+	return r < 0 ? err_prefix(err, r, "%llu bytes from rank %u to rank %u",
+				  (unsigned long long)m->bytes, m->src, m->dst)
+		     : 0;
+}
+
 /* --- iterations --- */
 
 static int play_step(const struct predict_request *q, uint32_t step, struct task *task,
@@ -257,9 +278,10 @@ static int play_step(const struct predict_request *q, uint32_t step, struct task
 					.n_ranks = q->n_ranks,
 					.scales = q->scale_of,
 					.collective_ns = q->ask ? collective_ns : NULL,
+					.message_ns = q->ask ? message_ns : NULL,
 					.ctx = (void *)(uintptr_t)q};
 	uint32_t op;
-	int r = task_make(&q->trace, step, &s, task, err);
+	int r = task_make(&q->trace, &q->exchanges, step, &s, task, err);
 
 	if (r < 0)
 		return r;
@@ -302,6 +324,57 @@ static int by_time(const void *a, const void *b)
 	return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1) : by_number(a, b);
 }
 
+static uint32_t count_exchanges(const struct trace *t, uint32_t step)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n_ops; i++)
+		n += t->ops[i].step == step && exchange_is_one(&t->ops[i]);
+	return n;
+}
+
+/* At some rank the trace begins with a collective: what was computed before it is not known. */
+static bool begins_within(const struct predict_request *q)
+{
+	const struct trace *t = &q->trace;
+
+	for (uint32_t r = 0; r < t->n_ranks; r++) {
+		uint32_t first = t->ranks[r].first;
+
+		if (t->ranks[r].n && q->exchanges.joins[first] != TRACE_NONE &&
+		    t->ops[first].step == q->iterations[0].step)
+			return true;
+	}
+	return false;
+}
+
+/* The first and the last one that have fewer exchanges than any other, and a first one that begins
+ * within. */
+static void drop_partial(struct predict_request *q)
+{
+	uint32_t n = q->n_iterations, least = UINT32_MAX, first, last;
+
+	if (n < 2)
+		return;
+	first = count_exchanges(&q->trace, q->iterations[0].step);
+	last = count_exchanges(&q->trace, q->iterations[n - 1].step);
+	for (uint32_t i = 1; i + 1 < n; i++) {
+		uint32_t exchanges = count_exchanges(&q->trace, q->iterations[i].step);
+
+		least = exchanges < least ? exchanges : least;
+	}
+	if (last < least && (n > 2 || last < first)) {
+		q->n_partial++;
+		q->n_iterations--;
+	}
+	if (q->n_iterations > 1 &&
+	    (begins_within(q) || (first < least && (n > 2 || first < last)))) {
+		q->n_partial++;
+		memmove(q->iterations, q->iterations + 1,
+			--q->n_iterations * sizeof(*q->iterations));
+	}
+}
+
 /* The iterations that the trace has, or all of it as one. */
 static int find_iterations(struct predict_request *q, struct err *err)
 {
@@ -325,6 +398,7 @@ static int find_iterations(struct predict_request *q, struct err *err)
 	q->n_iterations = (uint32_t)size;
 	if (!size)
 		q->iterations[q->n_iterations++].step = TRACE_NONE;
+	drop_partial(q);
 	return 0;
 }
 
@@ -337,7 +411,8 @@ int request_play(struct predict_request *q, struct err *err)
 	if (r == 0 && q->n_ranks && q->n_ranks < q->trace.n_ranks)
 		r = err_set(err, EINVAL, "--ranks %u: the trace has %u", q->n_ranks,
 			    q->trace.n_ranks);
-	if (r == 0 && iterations_settle(&q->trace) < 0)
+	if (r == 0 && (exchanges_find(&q->trace, &q->exchanges) < 0 ||
+		       iterations_settle(&q->trace, &q->exchanges) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
 	r = r < 0 ? r : find_overheads(q, err);
 	r = r < 0 ? r : make_scales(q, err);

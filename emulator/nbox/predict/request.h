@@ -21,11 +21,13 @@ struct predict_request {
 
 	/* Made by request_play(). */
 	struct trace trace;
+	struct exchanges exchanges;
 	struct overheads overheads;
 	struct ask *ask;                      /* NULL: no cluster */
 	double *scale_of;                     /* by rank; NULL */
 	struct predict_iteration *iterations; /* by their time */
 	uint32_t n_iterations;
+	uint32_t n_partial; /* left out: the first or the last one, not all of which is traced */
 };
 
 struct predict_iteration {

@@ -85,7 +85,7 @@ int shown_make(const struct predict_request *q, bool has_blames, struct shown *r
 
 	if (r < 0)
 		return r;
-	r = path_find(&s.task.t, &s.p, &s.path, &s.n_path);
+	r = path_find(&s.p, &s.path, &s.n_path);
 	if (r == 0 && has_blames)
 		r = blame_find(&s.task.t, q->sync, &s.p, ASKED_MAX, &s.blames, &s.n_blames);
 	if (r < 0) {
@@ -129,6 +129,9 @@ static void print_means(const struct shown *s, FILE *to)
 	if (q->n_iterations > 1)
 		fprintf(to, "  the mean of %u iterations, %.3f to %.3f", q->n_iterations,
 			q->iterations[0].ns / 1e6, q->iterations[q->n_iterations - 1].ns / 1e6);
+	if (q->n_partial)
+		fprintf(to, "; %u that %s not whole left out", q->n_partial,
+			q->n_partial > 1 ? "are" : "is");
 	fprintf(to, "\ntraced     %12.3f ms  the prediction is %+.2f %% off it\n",
 		m.traced_ns / 1e6, off_pct(m.ns, m.traced_ns));
 	fprintf(to, "baseline   %12.3f ms  the longest stream's kernels, %+.2f %% off the traced\n",
@@ -204,9 +207,8 @@ static enum predict_class imbalance_class(const struct shown *s)
 
 static const char *collective_name(const struct shown *s, const struct blame *b)
 {
-	const struct predict_op *op = &s->task.t.ops[b->op];
-
-	return name_of(s, op->first + op->n - 1);
+	return b->join == PREDICT_NONE ? "all its messages"
+				       : name_of(s, predict_kernel_of(&s->task.t.ops[b->op]));
 }
 
 void shown_print_blames(const struct shown *s, FILE *to)
@@ -236,7 +238,7 @@ void shown_print_blames(const struct shown *s, FILE *to)
 			"of each rank\n");
 	fprintf(to,
 		"won: how much sooner the iteration of %.3f ms is over if the culprit's kernels before the collective take the\n"
-		"ranks' median, predicted again. All waits together are %.3f ms: a sum over ranks, which nobody can win.\n"
+		"ranks' median, predicted again; of messages all its kernels, and those of ranks as slow, its stage. All waits together are %.3f ms: a sum over ranks, which nobody can win.\n"
 		"exposed communication %.1f %% of the iteration, at the rank that has least; imbalance of %s %.1f %%\n",
 		s->p.ns / 1e6, waits / 1e6, 100 * blame_comm(&s->task.t, &s->p),
 		class == PREDICT_LOOKUP ? "look-ups" : "computation",
@@ -301,6 +303,7 @@ int shown_json(const struct shown *s, FILE *to)
 							: part_names[s->path[i].part],
 						"ms", (s->path[i].end - s->path[i].begin) / 1e6));
 	json_object_set_new(doc, "iterations", iterations);
+	json_object_set_new(doc, "partial_iterations", json_integer(s->q->n_partial));
 	json_object_set_new(doc, "ranks", ranks);
 	json_object_set_new(doc, "critical_path", path);
 	if (s->blames) {

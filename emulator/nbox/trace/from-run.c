@@ -53,6 +53,20 @@ static int find_comm(struct taker *k, const struct record_comm *c, uint32_t *ret
 	return r;
 }
 
+/* Return: 0; -ENOMEM. */
+static int add_calls(struct taker *k, const struct record_op *o, struct trace_op *op)
+{
+	int r = 0;
+
+	op->first_call = k->t->n_calls;
+	op->n_calls = o->n_calls;
+	for (uint32_t i = 0; i < o->n_calls && r == 0; i++)
+		r = trace_add_call(k->t,
+				   &(struct trace_call){record_world_rank(o->of, o->calls[i].peer),
+							o->calls[i].is_send, o->calls[i].bytes});
+	return r;
+}
+
 static int add_op(struct taker *k, const struct span *s, uint32_t *ret)
 {
 	const struct record_op *o = s->op;
@@ -71,6 +85,7 @@ static int add_op(struct taker *k, const struct span *s, uint32_t *ret)
 
 	if (o->kind == COLL_SENDRECV) {
 		op.seq = UINT64_MAX; /* its own count */
+		r = r < 0 ? r : add_calls(k, o, &op);
 		if (o->n_calls == 1) {
 			op.kind = o->calls[0].is_send ? TRACE_SEND : TRACE_RECV;
 			op.coll = TRACE_NONE;

@@ -32,6 +32,37 @@ is "$(python3 -c 'import json; a = sorted(i["predicted_ms"] for i in json.load(o
 exits 2 "an nbox run has no host" "$NBOX" overheads ddp
 says "no operator of a host is in it" "and that is said"
 
+# --- a pipeline of four stages, of which one is slow ---
+cat >pp.job <<'JOB'
+parallel pp=4
+micro 8
+update 1ms
+layer x4 forward=1ms backward=2ms params=512KiB send=128KiB
+layer x2 forward=2ms backward=4ms params=512KiB send=128KiB
+layer x2 forward=1ms backward=2ms params=512KiB send=128KiB
+JOB
+exits 0 "a pipeline is recorded" "$NBOX" run --name pp --quiet --nodes 1 --gpus-per-node 4 --real 0-3 --data none --model ring \
+	-- "$BUILD/tests/apps/stepper" pp.job --iterations 8
+exits 0 "it is predicted" "$NBOX" predict pp --json pp.json
+exits 0 "and re-timed" "$NBOX" retime pp --json ppr.json
+cat >same.py <<'PY'
+import json, sys
+a = sorted(i["predicted_ms"] for i in json.load(open(sys.argv[1]))["iterations"])
+print(abs(a[(len(a) - 1) // 2] / json.load(open(sys.argv[2]))["steps"]["ms"]["p50"] - 1) < .05)
+PY
+is "$(python3 same.py pp.json ppr.json)" True "both say the same of the middle iteration"
+exits 0 "blame of it" "$NBOX" blame pp --json ppb.json
+is "$(json ppb.json 'd["blame"][0]["culprit"]')" 2 "the culprit is the slow stage"
+
+# --- a mixture of experts, whose steps begin with an all-reduce that comes behind its all-to-alls ---
+exits 0 "experts are recorded" "$NBOX" run --name moe --quiet --nodes 1 --gpus-per-node 4 --real 0-3 --data none --model ring \
+	-- "$BUILD/tests/apps/stepper" "$here/../../apps/stepper/jobs/moe.job" --iterations 6
+exits 0 "and predicted" "$NBOX" predict moe --json moe.json
+says "1 that is not whole left out" "but for what is before the first step"
+is "$(json moe.json 'd["partial_iterations"]')" 1 "JSON has it, too"
+exits 0 "and re-timed" "$NBOX" retime moe --json moer.json
+is "$(python3 same.py moe.json moer.json)" True "both say the same"
+
 # --- a trace of PyTorch's profiler: two ranks, worked out by hand ---
 python3 - <<'PY'
 import json

@@ -123,7 +123,7 @@ static void add_rank(struct graph *g, const struct made *m, uint32_t rank)
 		const struct predict_op *op = &m->ops[i];
 		uint32_t next = node(g, h->before + (op->n ? h->first : h->next));
 
-		if (op->after != PREDICT_NONE)
+		if (op->after != PREDICT_NONE && (op->join == PREDICT_NONE || op->n > 1))
 			awaited[n_awaited++] = g->joins[m->ops[op->after].join];
 		edge(g, host, next, 0);
 		host = next;
@@ -135,6 +135,8 @@ static void add_rank(struct graph *g, const struct made *m, uint32_t rank)
 			edge(g, compute, run, h->gap);
 			for (uint32_t a = 0; a < n_awaited; a++)
 				edge(g, awaited[a], run, h->gap);
+			if (is_comm && op->after != PREDICT_NONE)
+				edge(g, g->joins[m->ops[op->after].join], run, h->gap);
 			if (is_comm) {
 				edge(g, comm, run, h->gap);
 				comm = g->joins[op->join];
@@ -207,7 +209,7 @@ static void check_path(const struct made *m, enum predict_sync sync, uint64_t se
 	uint32_t n;
 
 	assert_true(p.ns >= p.baseline);
-	assert_int_equal(path_find(&m->t, &p, &path, &n), 0);
+	assert_int_equal(path_find(&p, &path, &n), 0);
 	for (uint32_t i = 0; i < n; i++) {
 		if (fabs(path[i].begin - at) > 1e-6)
 			fail_msg("seed %llu: a gap in the path at %.3f us",
@@ -319,6 +321,71 @@ static void the_blame_is_what_would_be_won(void **state)
 	}
 }
 
+/* --- messages --- */
+
+/* Two ranks, two ops each: computation of @us, then an exchange with @ends. */
+static void make_pair(struct made *m, const double *us, const struct predict_end *ends,
+		      uint32_t n_ends)
+{
+	memset(m, 0, sizeof(*m));
+	m->t = (struct predict_task){.ranks = m->ranks,
+				     .ops = m->ops,
+				     .kernels = m->kernels,
+				     .ends = ends,
+				     .n_ranks = 2,
+				     .n_ops = 4,
+				     .n_kernels = 4,
+				     .n_ends = 2 * n_ends};
+	for (uint32_t r = 0; r < 2; r++) {
+		m->ranks[r] = (struct predict_rank){.first = 2 * r, .n = 2};
+		for (uint32_t i = 2 * r; i < 2 * r + 2; i++) {
+			m->ops[i] = (struct predict_op){.first = i,
+							.n = 1,
+							.join = PREDICT_NONE,
+							.after = PREDICT_NONE,
+							.host = &m->host};
+			m->kernels[i].class = i % 2 ? PREDICT_COLLECTIVE : PREDICT_COMPUTE;
+			m->kernels[i].ns = i % 2 ? 0 : 1000 * us[r];
+		}
+		m->ops[2 * r + 1].first_end = n_ends * r;
+		m->ops[2 * r + 1].n_ends = n_ends;
+	}
+}
+
+/* When the exchanges of both ranks are over, in us. */
+static void check_pair(struct made *m, const struct predict_message *messages, uint32_t n,
+		       double end0, double end1)
+{
+	struct predict p;
+
+	m->t.messages = messages;
+	m->t.n_messages = n;
+	p = play(&m->t, PREDICT_EVENT);
+	if (fabs(p.kernels[1].end / 1e3 - end0) > 1e-9 ||
+	    fabs(p.kernels[3].end / 1e3 - end1) > 1e-9)
+		fail_msg("over at %g and %g us, not %g and %g", p.kernels[1].end / 1e3,
+			 p.kernels[3].end / 1e3, end0, end1);
+	predict_deinit(&p);
+}
+
+static void messages_keep_their_receivers_waiting(void **state)
+{
+	const struct predict_end one[] = {{0, true}, {0, false}};
+	const struct predict_end both[] = {{0, true}, {1, false}, {0, false}, {1, true}};
+	struct made m;
+
+	(void)state;
+	make_pair(&m, (double[]){10, 2}, one, 1); /* the sender is late, and waits for nobody */
+	check_pair(&m, &(struct predict_message){5000, 1}, 1, 10, 15);
+	make_pair(&m, (double[]){2, 10}, one, 1); /* the message is there */
+	check_pair(&m, &(struct predict_message){5000, 1}, 1, 2, 10);
+	/* of what does not fit its buffers the sender waits for the receiver: 2 of 8 us go before
+	 * that, 2 in its buffers */
+	check_pair(&m, &(struct predict_message){8000, .25}, 1, 14, 16);
+	make_pair(&m, (double[]){10, 2}, both, 2); /* groups that do both wait for each other */
+	check_pair(&m, (struct predict_message[]){{5000, 1}, {9000, 1}}, 2, 11, 15);
+}
+
 static void collectives_that_wait_for_each_other_are_refused(void **state)
 {
 	struct made m;
@@ -352,6 +419,7 @@ int main(void)
 		cmocka_unit_test(the_order_of_ranks_changes_nothing),
 		cmocka_unit_test(jitter_below_the_slack_changes_nothing),
 		cmocka_unit_test(the_blame_is_what_would_be_won),
+		cmocka_unit_test(messages_keep_their_receivers_waiting),
 		cmocka_unit_test(collectives_that_wait_for_each_other_are_refused),
 	};
 

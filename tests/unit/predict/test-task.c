@@ -43,13 +43,16 @@ static void play_golden(struct golden *g)
 
 	memset(g, 0, sizeof(*g));
 	for (uint32_t r = 0; r < 2; r++) {
-		g->ranks[r] = (struct predict_rank){g->t.n_ops, OPS};
+		g->ranks[r] = (struct predict_rank){.first = g->t.n_ops, .n = OPS};
 		for (uint32_t i = 0; i < OPS; i++) {
 			struct predict_op *o = &g->ops[g->t.n_ops++];
 			uint32_t n = (ops[i].us[0] > 0) + (ops[i].us[1] > 0);
 
-			*o = (struct predict_op){g->t.n_kernels, n,     PREDICT_NONE,
-						 PREDICT_NONE,   false, &paper};
+			*o = (struct predict_op){.first = g->t.n_kernels,
+						 .n = n,
+						 .join = PREDICT_NONE,
+						 .after = PREDICT_NONE,
+						 .host = &paper};
 			if (ops[i].comm >= 0)
 				o->join = (uint32_t)ops[i].comm;
 			if (ops[i].after >= 0)
@@ -60,7 +63,13 @@ static void play_golden(struct golden *g)
 					ops[i].comm >= 0 ? PREDICT_COLLECTIVE : PREDICT_COMPUTE};
 		}
 	}
-	g->t = (struct predict_task){g->ranks, g->ops, g->kernels, 2, 2 * OPS, g->t.n_kernels, 2};
+	g->t = (struct predict_task){.ranks = g->ranks,
+				     .ops = g->ops,
+				     .kernels = g->kernels,
+				     .n_ranks = 2,
+				     .n_ops = 2 * OPS,
+				     .n_kernels = g->t.n_kernels,
+				     .n_joins = 2};
 	assert_int_equal(predict_play(&g->t, PREDICT_EVENT, &g->p, &op), 0);
 }
 
@@ -138,14 +147,17 @@ static void trace_golden(const struct golden *g, struct trace *t, bool has_waits
 
 static double predict_ns(const struct trace *t, const struct task_settings *s)
 {
+	struct exchanges x;
 	struct task task;
 	struct predict p;
 	struct err err = {""};
 	uint32_t op;
 	double ns;
 
-	if (task_make(t, TRACE_NONE, s, &task, &err) < 0)
+	assert_int_equal(exchanges_find(t, &x), 0);
+	if (task_make(t, &x, TRACE_NONE, s, &task, &err) < 0)
 		fail_msg("%s", err.text);
+	exchanges_deinit(&x);
 	assert_true(task.has_host);
 	assert_int_equal(predict_play(&task.t, PREDICT_EVENT, &p, &op), 0);
 	ns = p.ns;
