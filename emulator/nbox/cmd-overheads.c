@@ -137,8 +137,12 @@ int cmd_overheads(int argc, char **argv)
 		if (r == 0 && w.id == FLAG_HELP)
 			return usage();
 		if (r == OPTION_NONE) {
+			r = q.path ? err_set(&err, EINVAL,
+					     "'%s' is one word too many: name the folder of all "
+					     "traces",
+					     argv[i])
+				   : 0;
 			q.path = argv[i++];
-			r = 0;
 		} else if (r == 0) {
 			r = take(&q, &w, &err);
 		}

@@ -213,7 +213,7 @@ int cmd_shard(int argc, char **argv)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return usage(stdout), 0;
 	r = r < 0 ? r : take_words(&q, argc, argv, &err);
-	r = r < 0 ? r : ask_configure_world(q.config, q.file, q.job.n_gpus, &q.ask, &err);
+	r = r < 0 ? r : ask_configure_plain(q.config, q.file, q.job.n_gpus, &q.ask, &err);
 	r = r < 0 ? r : answer(&q, &err);
 	if (r == 0 && q.json) {
 		code = 1;

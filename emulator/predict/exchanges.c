@@ -24,6 +24,7 @@ struct finder {
 	struct call *alltoalls;
 	uint32_t *n_of_comm; /* all-to-alls of the rank so far */
 	uint32_t n_calls, n_alltoalls;
+	bool has_host; /* which tells iterations: the trace has joined by them */
 };
 
 bool exchange_is_one(const struct trace_op *op)
@@ -95,7 +96,8 @@ static int add_op(struct finder *f, uint32_t i)
 	for (uint32_t k = op->first_call; k < op->first_call + op->n_calls; k++)
 		add_call(f, i, &t->calls[k], k, TRACE_NONE);
 	if (!op->n_calls && is_single && op->join != TRACE_NONE)
-		add_call(f, i, &one, i, op->join);
+		add_call(f, i, &one, i,
+			 f->has_host || op->comm == TRACE_NONE ? op->join : TRACE_NONE);
 	if (!op->n_calls && !is_single)
 		f->x->joins[i] = op->join;
 	return r;
@@ -268,6 +270,8 @@ static int find(struct finder *f)
 	uint32_t rank = TRACE_NONE;
 	int r = 0;
 
+	for (uint32_t i = 0; i < t->n_ops; i++)
+		f->has_host |= t->ops[i].kind == TRACE_HOST || t->ops[i].kind == TRACE_CALL;
 	for (uint32_t i = 0; i < t->n_ops && r == 0; i++) {
 		x->joins[i] = TRACE_NONE;
 		if (t->ops[i].rank != rank)

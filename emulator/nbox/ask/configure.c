@@ -93,3 +93,15 @@ int ask_configure_world(struct config *c, const char *file, uint32_t n_gpus, str
 	r = r < 0 ? r : set_world(c, n_gpus, err);
 	return r < 0 ? r : open_all(c, ret, err);
 }
+
+int ask_configure_plain(struct config *c, const char *file, uint32_t n_gpus, struct ask **ret,
+			struct err *err)
+{
+	int r = ask_configure_world(c, file, n_gpus, ret, err);
+
+	if (r < 0 || !(c->n_what_ifs || c->n_failures))
+		return r;
+	*ret = ask_close(*ret);
+	return err_set(err, EINVAL,
+		       "what-ifs of variables and of the file are of runs: nbox retime plays them");
+}

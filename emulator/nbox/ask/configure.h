@@ -12,3 +12,6 @@ int ask_configure(struct config *c, const char *file, struct ask **ret, struct e
  * --gpus-per-node says, or 8 on each. */
 int ask_configure_world(struct config *c, const char *file, uint32_t n_gpus, struct ask **ret,
 			struct err *err);
+/* The same without what-ifs. */
+int ask_configure_plain(struct config *c, const char *file, uint32_t n_gpus, struct ask **ret,
+			struct err *err);

@@ -82,8 +82,10 @@ static int take_flag(struct predict_request *q, const struct option_word *w, str
 		q->scales[q->n_scales++] = w->value;
 		return 0;
 	case FLAG_PROFILER_EVENT:
+		q->profiler_flag = "--profiler-event";
 		return units_time(w->value, &q->profiler.host_ns, err);
 	case FLAG_PROFILER_LAUNCH:
+		q->profiler_flag = "--profiler-launch";
 		return units_time(w->value, &q->profiler.launch_ns, err);
 	case FLAG_PREDICT_MODELS:
 	default:
@@ -170,8 +172,12 @@ static int take_scale(struct predict_request *q, const char *text, struct err *e
 		return err_prefix(err, r, "--scale-compute '%s'", text);
 	if (!(ratio > 0 && ratio <= 1000))
 		return err_set(err, EINVAL, "--scale-compute '%s': above 0, up to 1000", text);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		if (!isnan(q->scale_of[ranks[i]]))
+			return err_set(err, EINVAL, "--scale-compute '%s': rank %u a second time",
+				       text, ranks[i]);
 		q->scale_of[ranks[i]] = ratio;
+	}
 	return 0;
 }
 
@@ -186,24 +192,19 @@ static int make_scales(struct predict_request *q, struct err *err)
 	if (!q->scale_of)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n; i++)
-		q->scale_of[i] = 1;
+		q->scale_of[i] = NAN;
 	for (uint32_t i = 0; i < q->n_scales && r == 0; i++)
 		r = take_scale(q, q->scales[i], err);
+	for (uint32_t i = 0; i < n; i++)
+		q->scale_of[i] = isnan(q->scale_of[i]) ? 1 : q->scale_of[i];
 	return r;
 }
 
 static int open_cluster(struct predict_request *q, struct err *err)
 {
-	int r;
-
-	if (!q->has_cluster)
-		return 0;
-	r = ask_configure_world(q->config, q->file, request_ranks(q), &q->ask, err);
-	return r == 0 && (q->config->n_what_ifs || q->config->n_failures)
-		       ? err_set(err, EINVAL,
-				 "what-ifs are nbox retime's; here a rank computes longer by "
-				 "--scale-compute RANKS=RATIO")
-		       : r;
+	return q->has_cluster
+		       ? ask_configure_plain(q->config, q->file, request_ranks(q), &q->ask, err)
+		       : 0;
 }
 
 /* --- collectives by the cluster's model --- */
@@ -294,8 +295,11 @@ static int play_step(const struct predict_request *q, uint32_t step, struct task
 		r = err_set(
 			err, EINVAL,
 			"op %u, '%.60s' of rank %u, waits for ranks that wait for it, or whose trace "
-			"does not have it: cut all traces at the same iterations",
-			kernel, trace_name(&q->trace, k->name), q->trace.ranks[k->rank].rank);
+			"does not have it: cut all traces at the same iterations%s",
+			kernel, trace_name(&q->trace, k->name), q->trace.ranks[k->rank].rank,
+			q->sync == PREDICT_PAPER ? ". The paper has one stream of communication; "
+						   "--policy event knows several"
+						 : "");
 	} else if (r < 0) {
 		err_set(err, ENOMEM, "out of memory");
 	}
@@ -402,18 +406,47 @@ static int find_iterations(struct predict_request *q, struct err *err)
 	return 0;
 }
 
+static bool has_host(const struct trace *t)
+{
+	for (uint32_t i = 0; i < t->n_ops; i++)
+		if (t->ops[i].kind == TRACE_HOST || t->ops[i].kind == TRACE_CALL)
+			return true;
+	return false;
+}
+
+/* Options that would do nothing for this trace, or that it cannot answer. */
+static int check_words(const struct predict_request *q, struct err *err)
+{
+	const struct trace *t = &q->trace;
+
+	if ((q->overheads_path || q->profiler_flag) && !has_host(t))
+		return err_set(err, EINVAL,
+			       "%s: of hosts, which no trace here has; PyTorch's profiler writes "
+			       "them with ProfilerActivity.CPU",
+			       q->overheads_path ? "--overheads" : q->profiler_flag);
+	if (q->overheads_path && q->profiler_flag)
+		return err_set(err, EINVAL, "%s: of the trace's own overheads, not of --overheads",
+			       q->profiler_flag);
+	if (q->n_ranks && q->n_ranks < t->n_ranks)
+		return err_set(err, EINVAL, "--ranks %u: the trace has %u", q->n_ranks, t->n_ranks);
+	if (q->n_ranks % t->n_ranks && q->exchanges.n_messages)
+		return err_set(err, EINVAL,
+			       "--ranks %u: the %u traced ranks send to each other: a multiple of "
+			       "%u copies all of them",
+			       q->n_ranks, t->n_ranks, t->n_ranks);
+	return 0;
+}
+
 int request_play(struct predict_request *q, struct err *err)
 {
 	int r = trace_load(q->paths, q->n_paths, &q->trace, err);
 
 	if (r == 0)
 		r = trace_needs_kernels(&q->trace, q->paths[0], err);
-	if (r == 0 && q->n_ranks && q->n_ranks < q->trace.n_ranks)
-		r = err_set(err, EINVAL, "--ranks %u: the trace has %u", q->n_ranks,
-			    q->trace.n_ranks);
 	if (r == 0 && (exchanges_find(&q->trace, &q->exchanges) < 0 ||
 		       iterations_settle(&q->trace, &q->exchanges) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
+	r = r < 0 ? r : check_words(q, err);
 	r = r < 0 ? r : find_overheads(q, err);
 	r = r < 0 ? r : make_scales(q, err);
 	r = r < 0 ? r : open_cluster(q, err);

@@ -17,7 +17,8 @@ struct predict_request {
 	uint32_t n_ranks; /* 0: those of the trace */
 	enum predict_sync sync;
 	struct overhead_profiler profiler;
-	bool has_cluster; /* collectives by its model, not as traced */
+	const char *profiler_flag; /* that says so; NULL: none was given */
+	bool has_cluster;          /* collectives by its model, not as traced */
 
 	/* Made by request_play(). */
 	struct trace trace;

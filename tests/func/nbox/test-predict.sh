@@ -51,6 +51,10 @@ a = sorted(i["predicted_ms"] for i in json.load(open(sys.argv[1]))["iterations"]
 print(abs(a[(len(a) - 1) // 2] / json.load(open(sys.argv[2]))["steps"]["ms"]["p50"] - 1) < .05)
 PY
 is "$(python3 same.py pp.json ppr.json)" True "both say the same of the middle iteration"
+exits 2 "half a pipeline" "$NBOX" predict pp --ranks 6
+says "a multiple of 4 copies all of them" "and that is said"
+exits 2 "one rank at two speeds" "$NBOX" predict pp --scale-compute 0=2 --scale-compute 0-1=3
+exits 2 "hosts that are not there" "$NBOX" predict pp --profiler-event 1us
 exits 0 "blame of it" "$NBOX" blame pp --json ppb.json
 is "$(json ppb.json 'd["blame"][0]["culprit"]')" 2 "the culprit is the slow stage"
 
