@@ -1,8 +1,8 @@
 /* How long an iteration takes, without running it: each rank's ops, one after the other, on a host
- * that launches kernels and two streams, of computation and of communication. Algorithm 1 of Lin et
- * al., "Towards Universal Performance Modeling for Machine Learning Training on Multi-GPU
- * Platforms", and the same with the order that events have. Times are nanoseconds from the
- * iteration's beginning. Pure. */
+ * that launches kernels, a stream of computation and one of communication, in the order of events
+ * several. Algorithm 1 of Lin et al., "Towards Universal Performance Modeling for Machine Learning
+ * Training on Multi-GPU Platforms", and the same with the order that events have. Times are
+ * nanoseconds. Pure. */
 #pragma once
 
 #include <stdbool.h>
