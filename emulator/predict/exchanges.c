@@ -50,9 +50,12 @@ static int is_alltoall(const struct trace *t, const struct trace_op *op)
 	if (!met)
 		return -ENOMEM;
 	for (uint32_t i = op->first_call; i < op->first_call + op->n_calls; i++) {
-		bool *it = &met[2 * (size_t)t->calls[i].peer + t->calls[i].is_send];
+		const struct trace_call *call = &t->calls[i];
+		bool *it = &met[2 * (size_t)call->peer + call->is_send];
 
-		n_met += t->calls[i].peer != self && !*it;
+		if (call->peer == self || call->peer >= t->world)
+			continue;
+		n_met += !*it;
 		*it = true;
 	}
 	return n_met == 2 * (comm->n - 1);

@@ -7,12 +7,10 @@
 
 #include "base/cleanup.h"
 #include "predict/calls.h"
+#include "predict/depends.h"
+#include "predict/pieces.h"
 #include "schedule/coll.h"
 
-/* A kernel that was launched before a collective was over, and started soon after that, on a stream
- * that was idle, waited for it. */
-#define SOON_NS 50e3
-#define LEADS 1
 #define ITERATION_OPS_MAX 64000000u /* with copies: some gigabytes */
 
 /* Of a collective in this iteration. */
@@ -226,195 +224,6 @@ static int add_call(struct maker *m, const struct calls *c, const struct call *c
 	return r < 0 || call->n ? r : add_op(m, c, first, first, call->is_sync, &host);
 }
 
-/* What kernel @k of the trace waited for: the latest exchange, ours; PREDICT_NONE: none. */
-static uint32_t awaited(const struct maker *m, uint32_t k)
-{
-	const struct trace_op *op = &m->t->ops[k];
-	uint32_t after = PREDICT_NONE;
-	double end = -INFINITY;
-
-	for (uint32_t w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-		uint32_t on = m->t->waits[w].on;
-
-		if (m->op_of[on] == PREDICT_NONE || m->t->ops[on].end_ns <= end)
-			continue;
-		after = m->op_of[on];
-		end = m->t->ops[on].end_ns;
-	}
-	return after;
-}
-
-/* The same where the trace has no waits, by when things happened. */
-static uint32_t inferred(const struct maker *m, uint32_t k, uint32_t before, uint32_t comm)
-{
-	const struct trace_op *op = &m->t->ops[k], *c;
-
-	if (comm == TRACE_NONE || op->launched_by == TRACE_NONE)
-		return PREDICT_NONE;
-	c = &m->t->ops[comm];
-	return m->t->ops[op->launched_by].end_ns < c->end_ns && op->start_ns >= c->end_ns &&
-			       op->start_ns < c->end_ns + SOON_NS &&
-			       (before == TRACE_NONE || m->t->ops[before].end_ns <= c->end_ns)
-		       ? m->op_of[comm]
-		       : PREDICT_NONE;
-}
-
-static void find_waits(struct maker *m, uint32_t first_op)
-{
-	struct task *task = m->task;
-	uint32_t before = TRACE_NONE, comm = TRACE_NONE;
-
-	for (uint32_t i = first_op; i < task->t.n_ops; i++) {
-		struct predict_op *op = &task->ops[i];
-
-		for (uint32_t k = op->first; k < op->first + op->n; k++) {
-			uint32_t kernel = task->kernel_ops[k], after;
-			bool is_exchange = exchange_is_one(&m->t->ops[kernel]);
-
-			/* An exchange waits for those of other streams where the trace says so; by
-			 * when things happened it cannot be told. */
-			if (is_exchange && (op->n > 1 || !m->t->n_waits)) {
-				comm = kernel;
-				continue;
-			}
-			after = m->t->n_waits ? awaited(m, kernel)
-					      : inferred(m, kernel, before, comm);
-			if (is_exchange)
-				comm = kernel;
-			else
-				before = kernel;
-			if (after != PREDICT_NONE && after < i &&
-			    (op->after == PREDICT_NONE || after > op->after))
-				op->after = after;
-		}
-	}
-}
-
-/* A stream on which ops of a communicator are. */
-struct lane {
-	uint32_t comm, stream, queue;
-};
-
-/* Exchange @own's lane, the last of @list; queues that turn out to be one are. Return: its queue.
- */
-static uint32_t take_lane(struct task *task, uint32_t first_op, const struct trace_op *own,
-			  struct lane *list, uint32_t *n)
-{
-	uint32_t queue = *n;
-	bool is_known = false;
-
-	for (uint32_t i = 0; i < *n; i++) {
-		uint32_t other = list[i].queue;
-
-		if (list[i].comm != own->comm && list[i].stream != own->stream)
-			continue;
-		is_known |= list[i].comm == own->comm && list[i].stream == own->stream;
-		for (uint32_t k = 0; k < *n && queue < *n; k++)
-			list[k].queue = list[k].queue == other ? queue : list[k].queue;
-		for (uint32_t k = first_op; k < task->t.n_ops && queue < *n; k++)
-			if (task->ops[k].queue == other)
-				task->ops[k].queue = queue;
-		queue = queue < *n ? queue : other;
-	}
-	if (!is_known)
-		list[(*n)++] = (struct lane){own->comm, own->stream, queue};
-	return queue;
-}
-
-/* Exchanges of one communicator come one after the other, as NCCL does them, and those of one
- * stream. Where the trace does not say what waits for what, all of a rank do. */
-static int find_queues(struct maker *m, uint32_t first_op)
-{
-	struct task *task = m->task;
-	CLEANUP(freep)
-	struct lane *list = malloc((task->t.n_ops - first_op + (size_t)1) * sizeof(*list));
-	uint32_t n = 0;
-
-	if (!list)
-		return -ENOMEM;
-	for (uint32_t i = first_op; i < task->t.n_ops && m->t->n_waits; i++) {
-		struct predict_op *op = &task->ops[i];
-
-		if (predict_is_exchange(op))
-			op->queue = take_lane(task, first_op,
-					      &m->t->ops[task->kernel_ops[predict_kernel_of(op)]],
-					      list, &n);
-	}
-	return 0;
-}
-
-/* A part of what a rank's GPU did, where the trace does not know its host. */
-struct piece {
-	double start, end;
-	uint32_t op, stream;
-	bool is_exchange;
-};
-
-static int by_stream(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
-}
-
-/* A stream computes one thing at a time: where two of it overlap, both were seen to end, and it is
- * the same computation. */
-static void clip(struct piece *list, uint32_t n)
-{
-	double end = -INFINITY;
-
-	qsort(list, n, sizeof(*list), by_stream);
-	for (uint32_t i = 0; i < n; i++) {
-		struct piece *p = &list[i];
-
-		if (i && p->stream != list[i - 1].stream)
-			end = -INFINITY;
-		if (p->is_exchange)
-			continue;
-		p->end = fmax(p->end, end);
-		p->start = fmax(p->start, end);
-		end = p->end;
-	}
-}
-
-/* What starts first; of a collective and a computation that start together the collective, which
- * does not wait for that. */
-static int by_start(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->is_exchange != y->is_exchange)
-		return x->is_exchange ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
-}
-
-/* Cuts computation where a collective starts beside it: what comes before is all that this one
- * waits for. @list: in order, with room for @capacity. Return: how many there are. */
-static uint32_t cut(struct piece *list, uint32_t n, uint32_t capacity)
-{
-	uint32_t made = n;
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct piece *p = &list[i];
-
-		for (uint32_t k = i + 1; !p->is_exchange && k < n && list[k].start < p->end; k++) {
-			if (!list[k].is_exchange || list[k].start <= p->start || made == capacity)
-				continue;
-			list[made++] =
-				(struct piece){p->start, list[k].start, p->op, p->stream, false};
-			p->start = list[k].start;
-		}
-	}
-	qsort(list, made, sizeof(*list), by_start);
-	return made;
-}
-
 /* @begin: of the iteration at this rank; -INFINITY: not known. */
 static int add_pieces(struct maker *m, const struct calls *c, double begin)
 {
@@ -430,9 +239,7 @@ static int add_pieces(struct maker *m, const struct calls *c, double begin)
 		list[i] = (struct piece){fmax(op->start_ns, begin), fmax(op->end_ns, begin),
 					 c->list[i].op, op->stream, exchange_is_one(op)};
 	}
-	clip(list, n);
-	qsort(list, n, sizeof(*list), by_start);
-	n = cut(list, n, capacity);
+	n = pieces_cut(list, n, capacity);
 	for (uint32_t i = 0; i < n && r == 0; i++) {
 		struct calls one = {.kernels = &list[i].op};
 
@@ -500,6 +307,7 @@ static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 	double begin = INFINITY, first = INFINITY, end = -INFINITY, before = -INFINITY;
 	double lead = -INFINITY;
 	bool is_hostless = !has_host(m->t, rank);
+	struct depends_of of;
 	int r = 0;
 
 	*to = (struct predict_rank){.first = task->t.n_ops};
@@ -515,9 +323,11 @@ static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 	to->n = task->t.n_ops - to->first;
 	if (is_hostless && to->n)
 		to->begin = lead > -INFINITY ? lead : fmin(first, begin);
-	find_waits(m, to->first);
+	of = (struct depends_of){m->t,      m->op_of,  task->kernel_ops,
+				 task->ops, to->first, to->first + to->n};
+	depends_find(&of);
 	task->traced_ns = fmax(task->traced_ns, end - fmax(begin, before));
-	return find_queues(m, to->first);
+	return depends_find_queues(&of);
 }
 
 /* --- collectives, other ranks, other speeds --- */
