@@ -105,6 +105,7 @@ static int claim(struct run *run, struct calls_of_run *x, struct pair_post *pair
 	if (call < pair->n_calls) {
 		op->flows[call].turn = run->turn;
 		op->flows[call].run = run;
+		pair->n_unplayed -= pair->calls[call].pair != NULL;
 		op->p2p->calls[call].bytes = pair->calls[call].bytes; /* a wait's are known now */
 		x->n_calls++;
 	}
@@ -131,8 +132,8 @@ static int claim_ready(struct run *run, struct calls_of_run *x, struct pair_post
 		for (uint32_t i = 0; r == 0 && i < ready->n_calls; i++) {
 			struct pair_call *other = ready->calls[i].pair;
 
-			if (op->flows[i].turn)
-				continue;
+			if (op->flows[i].turn || ready->calls[i].is_waiting)
+				continue; /* a put: the run of who waits for it has it */
 			r = claim(run, x, ready, i);
 			if (r < 0 || !other)
 				continue;
@@ -428,11 +429,11 @@ const struct pair_call *p2p_waits_for(const struct op *op, const struct comm_mem
 {
 	const struct pair_post *pair = &op->p2p->pair;
 
-	for (uint32_t i = 0; pair->n_waiting && i < pair->n_calls; i++) {
+	for (uint32_t i = 0; pair->n_unplayed && i < pair->n_calls; i++) {
 		const struct pair_call *call = &pair->calls[i];
 
-		if (call->is_waiting &&
-		    (peer ? call->peer == peer->rank : comm_member(op->comm, call->peer)->is_freed))
+		if (peer ? pair_call_waits(call) && call->peer == peer->rank
+			 : call->is_waiting && comm_member(op->comm, call->peer)->is_freed)
 			return call;
 	}
 	return NULL;
@@ -442,10 +443,16 @@ char *p2p_call_text(const struct pair_call *call, char *buf, size_t size)
 {
 	char bytes[32];
 
-	snprintf(buf, size, "%s of %s %s rank %u (%s %llu between them)",
-		 call->is_send ? "send" : "receive",
-		 units_print_bytes(call->bytes, bytes, sizeof(bytes)),
-		 call->is_send ? "to" : "from", call->peer, call->is_send ? "send" : "receive",
-		 (unsigned long long)call->number);
+	units_print_bytes(call->bytes, bytes, sizeof(bytes));
+	if (!call->post->is_onesided)
+		snprintf(buf, size, "%s of %s %s rank %u (%s %llu between them)",
+			 call->is_send ? "send" : "receive", bytes, call->is_send ? "to" : "from",
+			 call->peer, call->is_send ? "send" : "receive",
+			 (unsigned long long)call->number);
+	else if (call->is_send)
+		snprintf(buf, size, "put of %s to rank %u", bytes, call->peer);
+	else
+		snprintf(buf, size, "wait for signal %llu from rank %u",
+			 (unsigned long long)call->number, call->peer);
 	return buf;
 }

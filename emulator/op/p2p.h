@@ -16,8 +16,8 @@ int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err);
 /* The messages that come to @op's rank, once runs play all its calls. */
 uint64_t p2p_n_awaited(const struct op *op);
 
-/* The first call of @op that waits for @peer (NULL: for one that has freed the communicator); NULL:
- * none does. */
+/* The first call of @op that waits for @peer; NULL: that is to meet one who has freed the
+ * communicator. Return: NULL: there is none. */
 const struct pair_call *p2p_waits_for(const struct op *op, const struct comm_member *peer);
 /* "send of 4 KiB to rank 3 (send 12 between them)". Return: @buf. */
 char *p2p_call_text(const struct pair_call *call, char *buf, size_t size);

@@ -160,23 +160,24 @@ static int call_add(struct pairing *p, struct pair_call *c, struct pair_post **r
 	if (!pipe)
 		return err_set(err, ENOMEM, "out of memory");
 	c->number = c->is_send ? pipe->n_sends++ : pipe->n_receives++;
+	c->post->n_unplayed++;
 	other = pipe->first;
 	if (!other || other->is_send == c->is_send) {
 		c->is_waiting = true;
-		c->post->n_waiting++;
+		c->post->n_waiting += pair_call_waits(c);
 		*(other ? &pipe->last->next : &pipe->first) = c;
 		pipe->last = c;
 		return 0;
 	}
 	pipe->first = other->next;
 	other->next = NULL;
-	other->is_waiting = false;
 	other->pair = c;
 	c->pair = other;
-	if (--other->post->n_waiting == 0) {
+	if (pair_call_waits(other) && --other->post->n_waiting == 0) {
 		other->post->next_ready = *ret_ready;
 		*ret_ready = other->post;
 	}
+	other->is_waiting = false;
 	return check_sizes(c, other, err);
 }
 
@@ -185,7 +186,7 @@ int pairing_add(struct pairing *p, struct pair_post *post, const struct bitmap *
 {
 	struct pair_post *ready = NULL, **last = &ready;
 
-	post->n_waiting = 0;
+	post->n_waiting = post->n_unplayed = 0;
 	post->next_ready = NULL;
 	for (uint32_t i = 0; i < post->n_calls; i++) {
 		struct pair_call *c = &post->calls[i];

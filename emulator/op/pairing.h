@@ -5,9 +5,10 @@
  * calls, one after the other, at the other end. Calls towards virtual ranks and to oneself wait for
  * nothing.
  *
- * Puts and the signals that are waited for are counted by themselves. A wait does not say how much
- * was put: that of its pair counts. What a virtual rank puts is what the waiting rank itself puts
- * to the rank that is as far from it, as often. No I/O, no clock. */
+ * Puts and the signals that are waited for are counted by themselves. A put waits for nobody: its
+ * post need not have met who waits for it. A wait does not say how much was put: that of its pair
+ * counts. What a virtual rank puts is what the waiting rank itself puts to the rank that is as far
+ * from it, as often. No I/O, no clock. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +30,7 @@ struct pair_call {
 
 	/* made by pairing_add() */
 	struct pair_post *post;
-	bool is_waiting;        /* for its pair */
+	bool is_waiting;        /* its pair is not there */
 	struct pair_call *pair; /* NULL: it waits, or needs none */
 	uint64_t number; /* of the call between the two, in its direction; only of two real ranks,
 			    or of a put or wait */
@@ -43,9 +44,16 @@ struct pair_post {
 	uint32_t n_calls;
 
 	/* made by pairing_add() */
-	uint32_t n_waiting;
+	uint32_t n_waiting;  /* calls that wait for their pair */
+	uint32_t n_unplayed; /* calls that have or get a pair; the owner counts them down */
 	struct pair_post *next_ready;
 };
+
+/* Whether @c keeps its post until its pair is there. */
+static inline bool pair_call_waits(const struct pair_call *c)
+{
+	return c->is_waiting && !(c->is_send && c->post->is_onesided);
+}
 
 /* Of the messages of @src to @dst, the owner's to use: 0 at first. NULL: no memory. */
 uint64_t *pairing_note(struct pairing *p, uint32_t src, uint32_t dst);

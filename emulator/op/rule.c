@@ -460,16 +460,13 @@ int rule_apply(struct run *run, struct err *err)
 	return r;
 }
 
-/* A send that the buffers take: it need not meet its receiver, nor need a put, whatever crosses the
- * link. */
+/* A send that the buffers take: it need not meet its receiver. */
 static int apply_early_p2p(struct post *post, struct err *err)
 {
 	struct ops *ops = post->op->comm->ops;
-	bool has_messages = ops->config->exchange != EXCHANGE_NONE;
 	int r;
 
-	if ((has_messages && !post->op->p2p->pair.is_onesided) ||
-	    !messages_wait_for_nobody(post->op))
+	if (ops->config->exchange != EXCHANGE_NONE || !messages_wait_for_nobody(post->op))
 		return 1;
 	r = rule_p2p_end_early(post, err);
 	if (r < 0)

@@ -90,7 +90,7 @@ static void op_free(struct op *op)
 
 void op_maybe_free(struct op *op)
 {
-	if (op->n_done == op->n_posts && op->n_runs == 0 && !(op->p2p && op->p2p->pair.n_waiting))
+	if (op->n_done == op->n_posts && op->n_runs == 0 && !(op->p2p && op->p2p->pair.n_unplayed))
 		op_free(op);
 }
 

@@ -66,8 +66,8 @@ static bool is_full(struct comm *c)
 	if (c->ops->n_open < OPS_MAX)
 		return false;
 	comm_abort(c, NULL, ENOBUFS,
-		   "more than %d ops are in the job's streams at a time, more than nboxd keeps: "
-		   "end groups sooner",
+		   "more than %d ops are in the job's streams at a time, or puts that nobody "
+		   "has waited for, more than nboxd keeps: end groups sooner",
 		   OPS_MAX);
 	return true;
 }

@@ -81,11 +81,16 @@ static void add_waiting_call(struct text *t, const struct op *op)
 		add(t, "to begin, though its peers have called");
 		return;
 	}
-	while (!call->is_waiting)
+	while (!pair_call_waits(call))
 		call++;
-	add(t, "for its %s, which rank %u", p2p_call_text(call, what, sizeof(what)), call->peer);
+	if (pair->is_onesided)
+		add(t, "for signal %llu, which rank %u", (unsigned long long)call->number,
+		    call->peer);
+	else
+		add(t, "for its %s, which rank %u", p2p_call_text(call, what, sizeof(what)),
+		    call->peer);
 	add_process(t, comm_member(op->comm, call->peer)->worker);
-	add(t, " has not called");
+	add(t, " has not %s", pair->is_onesided ? "given" : "called");
 	if (pair->n_waiting > 1)
 		add(t, ", and for %u more", pair->n_waiting - 1);
 }
@@ -228,6 +233,8 @@ static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 
 	if (leave_is_left(op->comm) && !has_process(op))
 		return UINT64_MAX;
+	if (op->p2p && op->p2p->pair.is_onesided && op->posts[0].is_done && op->n_runs == 0)
+		return UINT64_MAX; /* puts whose signals nobody has waited for, nor must */
 	if (op->p2p && op->posts[0].is_done) /* the op that keeps this one open comes first */
 		end_ns += WARN_NS;
 

@@ -194,7 +194,7 @@ static void deliver_kept(struct fake *f)
 	bool again = true;
 
 	tell_sent(f);
-	while (again) {
+	while (again && !f->is_onesided) { /* what is put is counted */
 		size_t left = 0;
 
 		again = false;
@@ -461,7 +461,8 @@ void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t nu
 	} body = {.arrive = {.arrive_ns = clock_now_ns(),
 			     .kind = COLL_SENDRECV,
 			     .dtype = COLL_FLOAT32,
-			     .n_p2p = n}};
+			     .n_p2p = n,
+			     .flags = f->is_onesided ? WIRE_ARRIVE_ONESIDED : 0}};
 
 	assert_true(n <= FAKE_CALLS_MAX);
 	f->arrive = body.arrive;
@@ -472,6 +473,8 @@ void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t nu
 		f->calls[i] = (struct sched_p2p){.peer = calls[i].peer,
 						 .is_send = calls[i].is_send,
 						 .bytes = calls[i].bytes};
+		if (f->is_onesided && !calls[i].is_send)
+			f->calls[i].bytes = 0; /* the player does not wait */
 	}
 	f->sched.p2p = f->calls;
 	f->sched.n_p2p = n;
@@ -491,8 +494,9 @@ bool fake_op_is_over(struct fake *f)
 		fail_msg("rank %u: %s", f->rank, f->player_error);
 	if (!f->has_release || (f->player && !player_done(f->player)))
 		return false;
-	if (clock_now_ns() < f->release.end_ns)
+	if (clock_now_ns() < f->release.end_ns || f->n_kept < f->release.n_messages)
 		return false;
+	f->n_kept -= f->release.n_messages;
 	done.due_ns = f->release.end_ns;
 	done.release_ns = f->release.end_ns; /* no gate opens late here */
 	if (f->player) {

@@ -41,6 +41,7 @@ struct fake {
 	uint32_t comm, rank;
 	uint64_t seq;
 	bool is_payload, has_release;
+	bool is_onesided; /* its next groups of calls are puts and waits; the test's */
 	struct wire_arrive arrive;
 	int64_t skew_ns;         /* how far its clock is ahead */
 	uint64_t clock_error_ns; /* what it says of that */
