@@ -197,7 +197,7 @@ API(ncclResult_t, ncclCommUserRank, (const ncclComm_t comm, int *rank))
 }
 
 /* A registration saves a real NCCL work. Here only the handle exists. */
-static ncclResult_t enroll(const struct ncclComm *comm, void *buff, size_t size, void **ret,
+static ncclResult_t enroll(struct ncclComm *comm, void *buff, size_t size, void **ret,
 			   const char *what)
 {
 	ncclResult_t r = comm_known(comm, what);
@@ -243,16 +243,20 @@ API(ncclResult_t, ncclCommWindowRegister,
     (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags))
 {
 	void *handle = NULL;
+	struct window *w;
 	ncclResult_t r;
 
 	if (winFlags != NCCL_WIN_DEFAULT && winFlags != NCCL_WIN_COLL_SYMMETRIC)
 		return fail(ncclInvalidArgument, "ncclCommWindowRegister: flags %#x", winFlags);
 	r = enroll(comm, buff, size, win ? &handle : NULL, "ncclCommWindowRegister");
-	if (!r)
-		window_add(comm, handle);
-	if (!r)
-		*win = handle;
-	return r;
+	if (r)
+		return NOTE(r);
+	w = handle;
+	w->is_symmetric = winFlags == NCCL_WIN_COLL_SYMMETRIC;
+	w->place = win;
+	*win = NULL;
+	group_window(w);
+	return ncclSuccess;
 }
 
 API(ncclResult_t, ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win))
@@ -299,6 +303,9 @@ API(ncclResult_t, ncclPutSignal,
 		return NOTE(fail(
 			ncclInvalidArgument,
 			"ncclPutSignal: a buffer and a window of this communicator are needed"));
+	if (!window_has(comm, localbuff))
+		return NOTE(fail(ncclInvalidArgument,
+				 "ncclPutSignal: the buffer is in no symmetric window"));
 	return RMA_CALL(count, datatype, peer, "ncclPutSignal", RMA_PUT, localbuff,
 			count * coll_dtype_bytes((uint32_t)datatype), w->number, peerWinOffset);
 }
@@ -314,7 +321,7 @@ API(ncclResult_t, ncclSignal,
 API(ncclResult_t, ncclWaitSignal,
     (int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream))
 {
-	ncclResult_t r = ncclSuccess;
+	ncclResult_t r = ncclSuccess, e;
 
 	if (nDesc <= 0 || !signalDescs)
 		return NOTE(fail(ncclInvalidArgument, "ncclWaitSignal: for nothing"));
@@ -322,10 +329,12 @@ API(ncclResult_t, ncclWaitSignal,
 		if (signalDescs[i].opCnt <= 0 || signalDescs[i].sigIdx || signalDescs[i].ctx)
 			return refuse_rma("ncclWaitSignal", signalDescs[i].sigIdx,
 					  signalDescs[i].ctx, 0);
+	group_start();
 	for (int i = 0; i < nDesc && !r; i++)
 		r = RMA_CALL((size_t)signalDescs[i].opCnt, ncclInt8, signalDescs[i].peer,
 			     "ncclWaitSignal", .what = RMA_WAIT);
-	return r;
+	e = group_end();
+	return r ? r : e;
 }
 
 /* --- operators and collectives --------------------------------------------------------------- */

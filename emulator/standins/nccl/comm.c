@@ -26,6 +26,12 @@ void comm_put(struct ncclComm *c)
 		free(c->peers[i].keys);
 	free(c->peers);
 	free(c->redops);
+	while (c->windows) {
+		struct window *w = c->windows;
+
+		c->windows = w->next;
+		free(w);
+	}
 	while (c->shrinks) {
 		struct shrink_count *s = c->shrinks;
 

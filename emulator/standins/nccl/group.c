@@ -15,6 +15,7 @@ static _Thread_local struct {
 	struct call *calls;
 	size_t n_calls, calls_size;
 	struct job *jobs, **jobs_end;
+	struct window *windows;
 } group;
 
 ncclResult_t group_start(void)
@@ -56,6 +57,35 @@ static ncclResult_t add_job(struct job *j)
 	*group.jobs_end = j;
 	group.jobs_end = &j->next;
 	return ncclSuccess;
+}
+
+/* NCCL sets up windows at the group's end: until then there is no handle. */
+static void make_windows(struct window *windows, bool is_good)
+{
+	for (struct window *w = windows, *next; w; w = next) {
+		next = w->next;
+		if (is_good) {
+			window_add(w->comm, w);
+			*w->place = (ncclWindow_t)w;
+		} else {
+			free(w);
+		}
+	}
+}
+
+/* The n-th window of a communicator must be the same at all ranks. */
+void group_window(struct window *w)
+{
+	struct window **p = &group.windows;
+
+	w->next = NULL;
+	if (!group.depth) {
+		make_windows(w, true);
+		return;
+	}
+	while (*p)
+		p = &(*p)->next;
+	*p = w;
 }
 
 static bool is_blocking(const struct job *j)
@@ -186,6 +216,7 @@ static ncclResult_t run_calls(const struct call *calls, size_t n)
 ncclResult_t group_end(void)
 {
 	CLEANUP(freep) struct call *calls = NULL;
+	struct window *windows;
 	struct job *jobs;
 	ncclResult_t r;
 	size_t n;
@@ -196,10 +227,12 @@ ncclResult_t group_end(void)
 		return ncclSuccess;
 	calls = steal_ptr(group.calls);
 	jobs = steal_ptr(group.jobs);
+	windows = steal_ptr(group.windows);
 	n = group.n_calls;
 	r = group.error;
 	group.n_calls = group.calls_size = 0;
 	group.error = ncclSuccess;
+	make_windows(windows, !r);
 	if (r) {
 		drop_jobs(jobs);
 		return r;

@@ -71,10 +71,12 @@ struct redop {
 
 /* Memory that others may put into; what a handle of a registration points to. */
 struct window {
-	const struct ncclComm *comm;
+	struct ncclComm *comm;
 	struct window *next; /* under lock; only of windows */
+	ncclWindow_t *place; /* the caller's, until the group that it is made in ends */
 	void *base;
 	uint64_t size, number;
+	bool is_symmetric;
 };
 
 /* How often a communicator was shrunk to the same members; excluded ranks do not count. */
@@ -112,7 +114,7 @@ struct ncclComm {
 	struct shrink_count *shrinks;
 	struct redop *redops;
 	uint32_t n_redops;
-	struct window *windows; /* borrowed: the handles own them */
+	struct window *windows; /* owned, until they are deregistered */
 	_Atomic uint64_t n_windows;
 	cudaStream_t last_stream; /* of the last op, with has_last */
 	cudaEvent_t last_event;
@@ -288,6 +290,8 @@ void peer_judge_lost(struct ncclComm *c);
 
 void window_add(struct ncclComm *c, struct window *w);
 void window_remove(struct ncclComm *c, struct window *w);
+/* Whether @at is in a symmetric window. */
+bool window_has(struct ncclComm *c, const void *at);
 /* Where @bytes at @offset of window @number lie. Return: 0; LINK_HOLD it is not registered yet;
  * -EPROTO there is no such place. */
 int window_place(struct ncclComm *c, uint64_t number, uint64_t offset, uint64_t bytes, void **ret);
@@ -449,4 +453,5 @@ ncclResult_t group_end(void);
 void group_discard(void);
 void group_note(ncclResult_t r);         /* an error inside a group comes back at its end */
 ncclResult_t group_call(struct call *c); /* checks it; at once, or at the end of the group */
+void group_window(struct window *w);     /* made at once, or at the end of the group */
 ncclResult_t group_job(struct job *j);   /* takes it; at once, or at the end of the group */

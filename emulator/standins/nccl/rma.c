@@ -7,6 +7,8 @@
 #include "standins/nccl/impl.h"
 
 #define LOOK_NS 20000000
+#define QUEUED_MAX (UINT64_C(16) << 20) /* that has been put and is not sent */
+#define SEND_NS 100000
 
 struct put {
 	struct ncclComm *comm;
@@ -21,8 +23,17 @@ static void do_put(void *arg)
 	struct put *p = arg;
 	struct conn *k = conn_out(p->comm, p->peer, KEY_RMA);
 
-	p->result = k && !k->is_dead && !k->is_bye ? link_send_copy(k->link, &p->h, p->body)
-						   : -ECONNRESET;
+	if (!k || k->is_dead || k->is_bye)
+		p->result = -ECONNRESET;
+	else if (link_queued_bytes(k->link) > QUEUED_MAX)
+		p->result = -EAGAIN;
+	else
+		p->result = link_send_copy(k->link, &p->h, p->body);
+}
+
+static bool is_over(struct ncclComm *c)
+{
+	return atomic_load(&c->error) || atomic_load(&c->abort);
 }
 
 static ncclResult_t put(struct ncclComm *c, const struct rma *m, uint32_t peer)
@@ -46,6 +57,10 @@ static ncclResult_t put(struct ncclComm *c, const struct rma *m, uint32_t peer)
 	p.h.seq = m->window;
 	p.h.index = m->offset;
 	proxy_call(do_put, &p);
+	while (p.result == -EAGAIN && !is_over(c)) {
+		clock_sleep_until_ns(clock_now_ns() + SEND_NS);
+		proxy_call(do_put, &p);
+	}
 	return p.result ? fail(ncclRemoteError, "rank %u, which is put to, has left", peer)
 			: ncclSuccess;
 }
@@ -67,11 +82,6 @@ static void do_look(void *arg)
 		in = in->next;
 	l->is_gone = in && in->conn ? in->conn->is_bye || in->conn->is_dead
 				    : p->has_left && !peer_may_connect(l->comm, p);
-}
-
-static bool is_over(struct ncclComm *c)
-{
-	return atomic_load(&c->error) || atomic_load(&c->abort);
 }
 
 /* Up to LOOK_NS. Return: whether they are there. */

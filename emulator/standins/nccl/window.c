@@ -4,17 +4,6 @@
 
 #include "standins/nccl/impl.h"
 
-static struct window *find(struct ncclComm *c, uint64_t number)
-{
-	struct window *w;
-
-	pthread_mutex_lock(&c->lock);
-	for (w = c->windows; w && w->number != number;)
-		w = w->next;
-	pthread_mutex_unlock(&c->lock);
-	return w;
-}
-
 /* What others have put into it before may come in now. */
 static void do_resume(void *arg)
 {
@@ -50,16 +39,34 @@ void window_remove(struct ncclComm *c, struct window *w)
 	pthread_mutex_unlock(&c->lock);
 }
 
+bool window_has(struct ncclComm *c, const void *at)
+{
+	const struct window *w;
+
+	pthread_mutex_lock(&c->lock);
+	for (w = c->windows; w; w = w->next)
+		if (w->is_symmetric && (uintptr_t)at - (uintptr_t)w->base < w->size)
+			break;
+	pthread_mutex_unlock(&c->lock);
+	return w;
+}
+
 int window_place(struct ncclComm *c, uint64_t number, uint64_t offset, uint64_t bytes, void **ret)
 {
-	const struct window *w = find(c, number);
+	const struct window *w;
+	int r = 0;
 
+	pthread_mutex_lock(&c->lock);
+	for (w = c->windows; w && w->number != number;)
+		w = w->next;
 	if (!w)
-		return number >= c->n_windows ? LINK_HOLD : -EPROTO;
-	if (offset > w->size || bytes > w->size - offset)
-		return -EPROTO;
-	*ret = (char *)w->base + offset;
-	return 0;
+		r = number >= c->n_windows ? LINK_HOLD : -EPROTO;
+	else if (offset > w->size || bytes > w->size - offset)
+		r = -EPROTO;
+	else
+		*ret = (char *)w->base + offset;
+	pthread_mutex_unlock(&c->lock);
+	return r;
 }
 
 void window_signal(struct ncclComm *c, uint32_t peer)
