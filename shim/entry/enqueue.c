@@ -31,6 +31,7 @@ struct batch {
 	uint64_t last_name;     /* of the last op */
 	struct op *not_arrived; /* the first whose arrive is not in the stream; NULL: all are */
 	int64_t n_self;         /* sends to this rank itself, less receives from it */
+	int64_t own_signals;    /* the communicator's, with this batch */
 };
 
 struct plan {
@@ -55,6 +56,7 @@ static struct batch *batch_of(struct plan *p, const struct call *call)
 	b->comm = call->comm;
 	b->stream = (device_stream)call->stream;
 	b->capture = b->comm->dev->capture_id(b->stream);
+	b->own_signals = b->comm->own_signals;
 	b->last = &b->first;
 	return b;
 }
@@ -112,22 +114,40 @@ static int make_sched(struct op *op, struct err *err)
 }
 
 /* A signal that is waited for comes with each message. What a rank puts into its own window is no
- * message. */
-static int add_p2p(struct op *op, const struct call *call)
+ * message; nobody but itself can give it the signal that it waits for then. */
+static int add_p2p(struct batch *b, struct op *op, const struct call *call, struct err *err)
 {
-	bool is_own = call->is_onesided && call->root == call->comm->rank;
-	uint64_t n = is_own ? 0 : call->is_onesided && !call->is_send ? call->count : 1;
+	bool is_own = call->root == call->comm->rank, is_wait = call->is_onesided && !call->is_send;
 	bool is_short = call->is_onesided && call->is_send && call->bytes < WIRE_SIGNAL_BYTES;
-	uint64_t bytes = is_short ? WIRE_SIGNAL_BYTES : call->bytes;
+	uint64_t bytes = is_short ? WIRE_SIGNAL_BYTES : call->bytes, n = is_wait ? call->count : 1;
 	int r = 0;
 
+	if (is_own && !call->is_onesided)
+		b->n_self += call->is_send ? 1 : -1;
+	if (is_own && call->is_onesided) {
+		b->own_signals += is_wait ? -(int64_t)n : 1;
+		return b->own_signals >= 0
+			       ? 0
+			       : err_set(err, EINVAL,
+					 "rank %u waits for %llu signals of its own, but has given "
+					 "%lld that it has not waited for: it would wait for ever",
+					 call->root, (unsigned long long)n,
+					 (long long)(b->own_signals + (int64_t)n));
+	}
+	if (n > WIRE_P2P_MAX - op->call.n_p2p)
+		return err_set(err, EINVAL,
+			       "more than %d sends, receives, puts and signals to wait for in one "
+			       "group on one communicator",
+			       (int)WIRE_P2P_MAX);
 	for (uint64_t i = 0; !r && i < n; i++)
 		r = op_add_p2p(op, call->root, call->is_send, bytes);
-	return r;
+	return r ? err_set(err, ENOMEM, "no memory for an op") : 0;
 }
 
 static int make_ops(struct plan *p, struct err *err)
 {
+	int r;
+
 	for (uint32_t i = 0; i < p->n_calls; i++) {
 		const struct call *call = &p->calls[i];
 		struct batch *b = batch_of(p, call);
@@ -142,10 +162,9 @@ static int make_ops(struct plan *p, struct err *err)
 		if (call->kind != COLL_SENDRECV)
 			continue;
 		*p2p = op;
-		if (add_p2p(op, call))
-			return err_set(err, ENOMEM, "no memory for an op");
-		if (call->root == call->comm->rank && !call->is_onesided)
-			b->n_self += call->is_send ? 1 : -1;
+		r = add_p2p(b, op, call, err);
+		if (r)
+			return r;
 	}
 	for (uint32_t i = 0; i < p->n_batches; i++) {
 		/* NCCL says so before it enqueues anything, and the communicator can go on */
@@ -154,12 +173,13 @@ static int make_ops(struct plan *p, struct err *err)
 				err, EINVAL,
 				"a send to or a receive from the rank itself without its other half in the same group");
 		for (struct op *op = p->batches[i].first; op; op = op->group_next) {
-			int r = make_sched(op, err);
-
+			r = make_sched(op, err);
 			if (r)
 				return r;
 		}
 	}
+	for (uint32_t i = 0; i < p->n_batches; i++)
+		p->batches[i].comm->own_signals = p->batches[i].own_signals;
 	return 0;
 }
 

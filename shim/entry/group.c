@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/data/redop.h"
+#include "shim/data/windows.h"
 #include "shim/entry/enqueue.h"
 #include "shim/entry/entry.h"
 #include "shim/job/env.h"
@@ -119,17 +120,18 @@ ncclResult_t group_init(const struct init *init)
 	return ncclSuccess;
 }
 
-void group_enter_real(void)
+bool group_enter_real(void)
 {
 	struct group *g;
 
 	if (!env_get()->is_virtual) /* the real library keeps the group itself */
-		return;
+		return false;
 	g = group_get();
-	if (!g || !g->depth || g->is_real_open || !real_get()->GroupStart)
-		return;
-	if (real_get()->GroupStart() == ncclSuccess)
-		g->is_real_open = true;
+	if (!g || !g->depth)
+		return false;
+	if (!g->is_real_open && real_get()->GroupStart)
+		g->is_real_open = real_get()->GroupStart() == ncclSuccess;
+	return g->is_real_open;
 }
 
 ncclResult_t ncclGroupStart(void)
@@ -176,6 +178,7 @@ static ncclResult_t carry_out(struct group *g)
 	if (now.is_real_open) {
 		r = real_get()->GroupEnd();
 		result = result == ncclSuccess ? r : result;
+		windows_end_group();
 	}
 	if (now.n_inits && is_good(result)) {
 		r = init_run(now.inits, now.n_inits);
@@ -240,6 +243,7 @@ ncclResult_t ncclGroupSimulateEnd(void *info)
 	now = *g;
 	memset(g, 0, sizeof(*g));
 	result = simulate_real(now.is_real_open, info);
+	windows_end_group();
 	if (now.n_calls || now.n_inits)
 		result = last_error_set(
 			ncclInvalidUsage,

@@ -15,6 +15,6 @@ ncclResult_t group_init(const struct init *init);
 /* A call inside this thread's group was wrong: the group's end will say so. */
 ncclResult_t group_failed(ncclResult_t result);
 #define group_fail(result, ...) group_failed(last_error_set(result, __VA_ARGS__))
-/* Before a call on a communicator of the real library. */
-void group_enter_real(void);
+/* Before a call on a communicator of the real library. Return: whether it is in a group of that. */
+bool group_enter_real(void);
 #define FORWARD(fn, args) (group_enter_real(), CALL_REAL(fn, args))

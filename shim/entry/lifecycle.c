@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "shim/data/data.h"
 #include "shim/data/redop.h"
+#include "shim/data/windows.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
 #include "shim/entry/result.h"
@@ -217,6 +218,7 @@ static void leave(struct comm *c)
 /* The handle is no more. */
 static void forget(struct comm *c)
 {
+	windows_forget(c);
 	if (comm_unregister(c))
 		comm_unref(c);
 }

@@ -1,74 +1,49 @@
 /* Entry points of windows, puts and signals. A window's handle is the real library's where the data
  * policy has a real communicator. */
-#include <pthread.h>
-#include <stdlib.h>
-
 #include "schedule/coll.h"
 #include "shim/data/real-comm.h"
+#include "shim/data/windows.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
 #include "shim/entry/result.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
-struct window {
-	struct window *next;
-	const struct comm *comm;
-	ncclWindow_t handle;
-	bool is_real;
-	char *base;
-	uint64_t bytes;
-};
-
-static struct window *windows;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Out of the list, too, with @is_taken. NULL: there is none. */
-static struct window *find(const struct comm *c, ncclWindow_t handle, bool is_taken)
-{
-	struct window **p, *found;
-
-	pthread_mutex_lock(&lock);
-	for (p = &windows; *p && ((*p)->comm != c || (*p)->handle != handle);)
-		p = &(*p)->next;
-	found = *p;
-	if (found && is_taken)
-		*p = found->next;
-	pthread_mutex_unlock(&lock);
-	return found;
-}
+#define SIGNALS_MAX 65536 /* that a rank waits for at a time, of one peer */
 
 static ncclResult_t register_window(struct comm *c, void *buff, size_t bytes, ncclWindow_t *ret,
 				    int flags)
 {
 	ncclResult_t result = result_check(c, "ncclCommWindowRegister");
-	struct window *w = result == ncclSuccess ? calloc(1, sizeof(*w)) : NULL;
+	struct window w = {.comm = c,
+			   .is_symmetric = flags & NCCL_WIN_COLL_SYMMETRIC,
+			   .base = buff,
+			   .bytes = bytes};
+	ncclWindow_t *at;
 	ncclComm_t real;
 	struct err err;
+	bool is_grouped;
 
 	if (result != ncclSuccess)
 		return result;
-	if (!w)
+	if (!buff || !bytes || !ret)
+		return last_error_set(ncclInvalidArgument,
+				      "ncclCommWindowRegister: needs memory, and a place for the "
+				      "window");
+	w.is_real = real_comm_get(c, &real, &err) == 0;
+	at = windows_add(&w);
+	if (!at)
 		return last_error_set(ncclSystemError, "no memory");
-	*w = (struct window){.comm = c, .base = buff, .bytes = bytes};
-	w->handle = (ncclWindow_t)(void *)w;
-	if (buff && ret && real_comm_get(c, &real, &err) == 0) {
-		group_enter_real();
-		result = CALL_REAL(CommWindowRegister, (real, buff, bytes, &w->handle, flags));
-		w->is_real = true;
-	} else if (!buff || !ret) {
-		result = last_error_set(ncclInvalidArgument, "ncclCommWindowRegister: NULL");
-	}
-	if (result != ncclSuccess) {
-		free(w);
-		return result;
-	}
-	pthread_mutex_lock(&lock);
-	w->next = windows;
-	windows = w;
-	pthread_mutex_unlock(&lock);
-	*ret = w->handle;
-	return ncclSuccess;
+	*ret = w.is_real ? NULL : *at;
+	if (!w.is_real)
+		return ncclSuccess;
+	*at = NULL;
+	windows_defer(at, ret);
+	is_grouped = group_enter_real();
+	result = CALL_REAL(CommWindowRegister, (real, buff, bytes, at, flags));
+	if (!is_grouped)
+		windows_end_group();
+	return result;
 }
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
@@ -86,16 +61,18 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 {
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
-	CLEANUP(freep) struct window *w = c ? find(c, win, true) : NULL;
+	struct window w;
 	ncclComm_t real;
 	struct err err;
 
 	if (!c)
 		return FORWARD(CommWindowDeregister, (comm, win));
-	if (!w)
+	if (!win)
+		return ncclSuccess;
+	if (!windows_take(c, win, &w))
 		return last_error_set(ncclInvalidArgument,
 				      "ncclCommWindowDeregister: no window of this communicator");
-	if (!w->is_real || real_comm_get(c, &real, &err) != 0)
+	if (!w.is_real || real_comm_get(c, &real, &err) != 0)
 		return ncclSuccess;
 	group_enter_real();
 	return CALL_REAL(CommWindowDeregister, (real, win));
@@ -106,14 +83,14 @@ ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **ret)
 {
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
-	const struct window *w = c ? find(c, win, false) : NULL;
+	struct window w;
 
 	if (!c)
 		return FORWARD(WinGetUserPtr, (comm, win, ret));
-	if (!w || !ret)
+	if (!ret || !windows_find(c, win, &w))
 		return last_error_set(ncclInvalidArgument,
 				      "ncclWinGetUserPtr: no window of this communicator");
-	*ret = w->base;
+	*ret = w.base;
 	return ncclSuccess;
 }
 ALSO_PNCCL(WinGetUserPtr);
@@ -142,32 +119,36 @@ static ncclResult_t check(const struct call *call, const char *what, int peer, i
 	return ncclSuccess;
 }
 
-static ncclResult_t submit(struct call *call, const char *what, int peer, int signal, int context,
-			   unsigned int flags)
+/* @result: of what was looked at so far. */
+static ncclResult_t submit(struct call *call, int peer, ncclResult_t result)
 {
-	ncclResult_t result = check(call, what, peer, signal, context, flags);
-
 	call->kind = COLL_SENDRECV;
 	call->is_onesided = true;
 	call->root = (uint32_t)peer;
 	return result == ncclSuccess ? group_call(call) : group_failed(result);
 }
 
-/* Where it goes: a window of this communicator, which all ranks have. */
+/* Where it goes, a window of this communicator, which all ranks have; and where it comes from, by
+ * which NCCL refuses it, too. */
 static ncclResult_t aim(struct call *call, ncclWindow_t win, uint64_t offset)
 {
-	const struct window *w = find(call->comm, win, false);
+	const char *why = NULL;
+	struct window w;
 
 	call->bytes = call->count * coll_dtype_bytes(call->dtype);
-	if (!w || !call->send || offset > w->bytes || call->bytes > w->bytes - offset)
+	if (!windows_find(call->comm, win, &w))
+		why = "that is no window of this communicator";
+	else if (offset > w.bytes || call->bytes > w.bytes - offset)
+		why = "the window is smaller";
+	else if (!windows_hold(call->comm, call->send, call->bytes))
+		why = "what is put must lie in a window with NCCL_WIN_COLL_SYMMETRIC, too";
+	if (why)
 		return last_error_set(ncclInvalidArgument,
-				      "ncclPutSignal: %llu bytes at %llu of %s",
+				      "ncclPutSignal: %llu bytes at %llu of a window: %s",
 				      (unsigned long long)call->bytes, (unsigned long long)offset,
-				      !w            ? "no window of this communicator"
-				      : !call->send ? "a window, from NULL"
-						    : "a window that is smaller");
-	call->window = w->handle;
-	call->at = w->base + offset;
+				      why);
+	call->window = w.handle;
+	call->at = w.base + offset;
 	call->offset = offset;
 	return ncclSuccess;
 }
@@ -189,9 +170,8 @@ ncclResult_t ncclPutSignal(const void *local, size_t count, ncclDataType_t dtype
 	if (!c)
 		return FORWARD(PutSignal, (local, count, dtype, peer, win, offset, sig, ctx, flags,
 					   comm, stream));
-	result = aim(&call, win, offset);
-	return result == ncclSuccess ? submit(&call, "ncclPutSignal", peer, sig, ctx, flags)
-				     : group_failed(result);
+	result = check(&call, "ncclPutSignal", peer, sig, ctx, flags);
+	return submit(&call, peer, result == ncclSuccess ? aim(&call, win, offset) : result);
 }
 ALSO_PNCCL(PutSignal);
 
@@ -202,7 +182,7 @@ ncclResult_t ncclSignal(int peer, int sig, int ctx, unsigned int flags, ncclComm
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	struct call call = {.comm = c, .is_send = true, .stream = stream};
 
-	return c ? submit(&call, "ncclSignal", peer, sig, ctx, flags)
+	return c ? submit(&call, peer, check(&call, "ncclSignal", peer, sig, ctx, flags))
 		 : FORWARD(Signal, (peer, sig, ctx, flags, comm, stream));
 }
 ALSO_PNCCL(Signal);
@@ -215,14 +195,18 @@ static ncclResult_t wait_for(struct comm *c, int n, const ncclWaitSignalDesc_t *
 
 	ncclGroupStart();
 	for (int i = 0; i < n && result == ncclSuccess; i++) {
-		struct call call = {.comm = c,
-				    .count = descs[i].count > 0 ? (uint64_t)descs[i].count : 0,
-				    .stream = stream};
+		int n_signals = descs[i].count;
+		struct call call = {.comm = c, .count = (uint64_t)n_signals, .stream = stream};
 
-		result = call.count
-				 ? submit(&call, "ncclWaitSignal", descs[i].peer, descs[i].signal,
-					  descs[i].context, 0)
-				 : group_fail(ncclInvalidArgument, "ncclWaitSignal: for nothing");
+		if (n_signals <= 0 || n_signals > SIGNALS_MAX)
+			result = group_fail(ncclInvalidArgument,
+					    "ncclWaitSignal: for %d signals: from 1 to %d at a "
+					    "time (nbox)",
+					    n_signals, SIGNALS_MAX);
+		else
+			result = submit(&call, descs[i].peer,
+					check(&call, "ncclWaitSignal", descs[i].peer,
+					      descs[i].signal, descs[i].context, 0));
 	}
 	ended = ncclGroupEnd();
 	return result == ncclSuccess ? ended : result;

@@ -96,6 +96,7 @@ struct comm {
 	struct scratch redop_scratch;         /* of @redops */
 	bool has_graphs;                      /* replays of captured ops use the scratch */
 	uint32_t n_splits;
+	int64_t own_signals; /* that this rank gave itself and has not waited for */
 
 	/* The progress thread's, @checkin, @meet and @local_id under waiters.lock. */
 	struct note checkin_note, withdraw_note, kill_note;

@@ -73,6 +73,7 @@ typedef struct {
 
 #define NCCL_CONFIG_MAGIC 0xcafebeefu
 #define NCCL_SPLIT_NOCOLOR (-1)
+#define NCCL_WIN_COLL_SYMMETRIC 1
 #define NCCL_CONFIG_UNDEF_INT INT32_MIN
 
 /* A team of the device API: passed and returned by value. */

@@ -261,6 +261,12 @@ struct wire_p2p {
 
 /* Sent as soon as the end is known. The worker opens the gate when all its
  * messages are in and this time has come, never earlier. */
+/* Entries that fit a frame, whatever the deps. */
+#define WIRE_P2P_MAX                                      \
+	((WIRE_CONTROL_MAX - sizeof(struct wire_arrive) - \
+	  WIRE_DEPS_MAX * sizeof(struct wire_dep)) /      \
+	 sizeof(struct wire_p2p))
+
 struct wire_release {
 	uint64_t start_ns, end_ns; /* daemon's clock */
 	uint64_t number;           /* of the op in the run */

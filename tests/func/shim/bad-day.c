@@ -3,18 +3,38 @@
  * that in the expected way. Before it ends it waits until the other ranks are told, too
  * (run-world.c): else they could be told of its own end instead.
  *
- *   bad-day WORLD RESULT [slow]     the ncclResult_t that is expected; slow: the very
- *                                   first op will not end */
+ *   bad-day WORLD RESULT [slow|puts]     the ncclResult_t that is expected; slow: the very first op
+ *                                        will not end; puts: each puts to the next rank, and waits
+ *                                        for what the one before puts */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* Half of the window into the peer's other half. */
+static ncclResult_t put(ncclComm_t comm, int n, int rank, void *a, ncclWindow_t *window,
+			cudaStream_t stream)
+{
+	ncclWaitSignalDesc_t from = {.opCnt = 1, .peer = (rank + n - 1) % n};
+	ncclResult_t r = ncclSuccess;
+
+	if (!*window)
+		r = ncclCommWindowRegister(comm, a, 4000, window, NCCL_WIN_COLL_SYMMETRIC);
+	if (r == ncclSuccess)
+		r = ncclPutSignal(a, 500, ncclFloat, (rank + 1) % n, *window, 2000, 0, 0, 0, comm,
+				  stream);
+	return r == ncclSuccess ? ncclWaitSignal(1, &from, comm, stream) : r;
+}
+
 int main(int argc, char **argv)
 {
+	bool is_slow = argc > 3 && !strcmp(argv[3], "slow"), puts_it = argc > 3 && !is_slow;
+	ncclWindow_t window = NULL;
+	int n, rank;
 	ncclUniqueId id;
 	ncclComm_t comm;
 	ncclResult_t r = ncclSuccess, state = ncclSuccess;
@@ -24,18 +44,21 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
+	n = atoi(argv[1]);
+	rank = atoi(getenv("RANK"));
 	memset(&id, 0, sizeof(id));
 	if (cudaStreamCreate(&stream) || cudaMalloc(&a, 4000) ||
-	    ncclCommInitRank(&comm, atoi(argv[1]), id, atoi(getenv("RANK"))))
+	    ncclCommInitRank(&comm, n, id, rank))
 		return 3;
 	for (long i = 0; r == ncclSuccess && state == ncclSuccess; i++) {
-		r = ncclAllReduce(a, a, 1000, ncclFloat, ncclMax, comm, stream);
-		if (i == (argc > 3 ? 0 : 2)) {
+		r = puts_it ? put(comm, n, rank, a, &window, stream)
+			    : ncclAllReduce(a, a, 1000, ncclFloat, ncclMax, comm, stream);
+		if (i == (is_slow ? 0 : 2)) {
 			puts("ready");
 			fflush(stdout);
 		}
 		/* as watchdogs do: an op among the real ranks ends only when somebody aborts it */
-		while (argc <= 3 && r == ncclSuccess && state == ncclSuccess &&
+		while (!is_slow && r == ncclSuccess && state == ncclSuccess &&
 		       cudaStreamQuery(stream) == cudaErrorNotReady) {
 			ncclCommGetAsyncError(comm, &state);
 			usleep(200);
