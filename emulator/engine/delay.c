@@ -495,6 +495,11 @@ uint64_t delay_n_used(const struct delay_chain *d, size_t i)
 	return d->items[i + 1].n_used;
 }
 
+bool delay_is_ahead(const struct delay_chain *d, size_t i)
+{
+	return d->items[i + 1].flags & NBOX_AHEAD;
+}
+
 bool delay_is_steady(const struct delay_chain *d)
 {
 	return all_have(d, NBOX_STEADY) &&

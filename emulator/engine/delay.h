@@ -110,6 +110,8 @@ long delay_in_steps(const struct delay_chain *d);
 const char *delay_communicator(const struct delay_chain *d, size_t i);
 /* The i-th of those that delay_open() was given: answers that it had a part in. */
 uint64_t delay_n_used(const struct delay_chain *d, size_t i);
+/* Of these whether it is for all-to-alls alone: NBOX_AHEAD. */
+bool delay_is_ahead(const struct delay_chain *d, size_t i);
 /* All decorators' extras, applied in order. *ret_is_ahead: one took time away for what has crossed
  * the network before. */
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,

@@ -105,7 +105,8 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 		r = recorded_config(&a->run, &a->config, err);
 	for (size_t i = 0; i < a->n_options && r == 0; i++)
 		r = config_take(a->config, &a->options[i], err);
-	return r == 0 ? recorded_finish(&a->run, a->config, err) : r;
+	r = r == 0 ? recorded_finish(&a->run, a->config, err) : r;
+	return r == 0 ? recorded_check_models(&a->run, a->config, err) : r;
 }
 
 /* *ret_met: the run is as expected. */

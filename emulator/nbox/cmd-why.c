@@ -139,6 +139,8 @@ int cmd_why(int argc, char **argv)
 		r = make_config(&a, &c, &err);
 	if (r == 0)
 		r = recorded_finish(&a.run, c, &err);
+	if (r == 0)
+		r = recorded_check_models(&a.run, c, &err);
 	if (r == 0) {
 		exit_code = 1;
 		r = look(&a, c, &err);

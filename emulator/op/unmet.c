@@ -27,16 +27,19 @@ static void say_unused(const struct ops *ops, const struct listener *l)
 {
 	const struct config *c = ops->config;
 	const char *first = NULL;
+	bool is_ahead = false;
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->n_what_ifs; i++) {
 		if (delay_n_used(ops->delay, i))
 			continue;
+		is_ahead = first ? is_ahead : delay_is_ahead(ops->delay, i);
 		first = first ? first : c->what_ifs[i];
 		n++;
 	}
 	if (n == 1)
-		say(l, "what-if %.200s: it never took effect", first);
+		say(l, "what-if %.200s: it never took effect%s", first,
+		    is_ahead ? ": the run has no all-to-all that it is for" : "");
 	else if (n)
 		say(l, "what-if %.200s, and %zu more: they never took effect", first, n - 1);
 }

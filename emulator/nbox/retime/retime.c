@@ -9,6 +9,7 @@
 #include "base/bitmap.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "config/open-model.h"
 #include "engine/record-write.h"
 #include "nbox/doctor/paths.h"
 #include "nbox/report/classes.h"
@@ -164,6 +165,16 @@ int recorded_finish(const struct recorded *r, struct config *c, struct err *err)
 	e = world_check(&from, &to, err);
 	e = e == 0 ? set_real(rec, &from, &to, c, err) : e;
 	return e == 0 ? config_finish(c, err) : e;
+}
+
+int recorded_check_models(const struct recorded *r, const struct config *c, struct err *err)
+{
+	const char *const dirs[] = {r->models, NULL};
+	struct delay_chain *chain = NULL;
+	int e = open_model(c, dirs, &chain, err);
+
+	delay_free(chain);
+	return e;
 }
 
 /* What the run's own summary says of the machine; what the replay says of itself. */

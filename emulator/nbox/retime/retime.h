@@ -32,6 +32,8 @@ int recorded_config(const struct recorded *r, struct config **ret, struct err *e
 /* config_finish(). With a layout, the real ranks become those that compute in the new world what
  * they did. Return: as above. */
 int recorded_finish(const struct recorded *r, struct config *c, struct err *err);
+/* Whether the models and what-ifs of @c, finished, are such. Return: as above. */
+int recorded_check_models(const struct recorded *r, const struct config *c, struct err *err);
 
 /* Refuses options that a record does not depend on, and that would be without effect. Return: 0;
  * -EINVAL with the sentence. */

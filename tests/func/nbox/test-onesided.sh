@@ -40,8 +40,11 @@ exits 0 "re-timed with stores" "$NBOX" retime plain "${stores[@]}" --out retimed
 is "$(tails retimed)" "8 4" "the same comes out of a record without them"
 exits 0 "headers" "$NBOX" retime plain --what-if onesided:alpha=1us,message=4KiB,header=400KiB --out headers
 is "$(json headers/summary.json 'd["total_injected_ms"] > 2000')" True "are counted, too"
-exits 1 "a wrong key" "$NBOX" retime plain --what-if onesided:headers=4B
+exits 2 "a wrong key" "$NBOX" retime plain --what-if onesided:headers=4B
 says "did you mean" "is corrected"
+exits 2 "asked why, too" "$NBOX" why plain --what-if onesided:headers=4B
+exits 0 "no all-to-all" "$NBOX" retime plain --what-if onesided:communicator=1
+says "warning: what-if onesided:communicator=1: it never took effect: the run has no all-to-all that it is for" "is said"
 
 # ncclAlltoAll: 4000 bytes for each of 3 others, 20 ms of computation before each but the first, which has nothing before it
 collective() { timeout 60 "$NBOX" run --quiet "${job[@]}" "${model[@]}" --what-if onesided:alpha=1us,message=1000B "$@" -- "$BUILD/tests/apps/puts" --collective 20 --rounds 4; }
