@@ -4,23 +4,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/file.h"
 #include "base/options.h"
 #include "base/units.h"
 #include "nbox/commands.h"
+#include "nbox/onesided/fuse.h"
 #include "nbox/onesided/print.h"
+#include "nbox/trace/load.h"
 
 #define MESSAGES_MAX 2000000000u /* what is simulated in seconds */
 
 struct request {
 	struct onesided o;
 	uint64_t dim;
-	const char *json, *csv, *svg;
+	const char *json, *csv, *svg, *trace, *fuse;
 };
 
 static int usage(void)
 {
-	fputs("usage: nbox onesided --compute TIME --bags N --nic RATE [OPTION...]\n\n"
+	fputs("usage: nbox onesided --compute TIME --bags N --nic RATE [OPTION...]\n"
+	      "       nbox onesided --trace DIR --fuse LOOKUP[,UNPACK] [OPTION...]\n\n"
 	      "Tables of embeddings on each rank: vectors that it looks up for the samples of others go there by an\n"
 	      "all-to-all behind the kernel, or as one-sided stores while it runs. Both times, what bounds the stores, and\n"
 	      "the bytes sent over time. Without GPUs: a model, by the numbers that are given.\n"
@@ -132,6 +136,12 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 	case FLAG_ONESIDED_MESH:
 		q->o.has_links_to_each = true;
 		return 0;
+	case FLAG_ONESIDED_TRACE:
+		q->trace = w->value;
+		return 0;
+	case FLAG_ONESIDED_FUSE:
+		q->fuse = w->value;
+		return 0;
 	case FLAG_ONESIDED_JSON:
 		q->json = w->value;
 		return 0;
@@ -147,10 +157,50 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 	}
 }
 
+static bool is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
+static bool is_table(const struct request *q)
+{
+	return !is_stdout(q->json) && !is_stdout(q->csv) && !is_stdout(q->svg);
+}
+
+static int take_trace(struct request *q, struct err *err)
+{
+	CLEANUP(trace_deinit) struct trace t = {0};
+	struct onesided *o = &q->o;
+	char lookup[256];
+	const char *unpack;
+	struct fused f;
+	int r;
+
+	if (!q->trace || !q->fuse || o->compute_ns >= 0 || o->samples || o->bandwidth > 0)
+		return err_set(err, EINVAL,
+			       "--trace DIR and --fuse LOOKUP[,UNPACK] go together, without "
+			       "--compute, --bags and --nic");
+	unpack = strchr(q->fuse, ',');
+	snprintf(lookup, sizeof(lookup), "%.*s", (int)strcspn(q->fuse, ","), q->fuse);
+	r = trace_load(&q->trace, 1, &t, err);
+	r = r < 0 ? r : fuse_find(&t, lookup, unpack ? unpack + 1 : NULL, &f, err);
+	if (r < 0)
+		return r;
+	o->vector_bytes = (uint32_t)(4 * q->dim);
+	fuse_fill(&f, o);
+	if (is_table(q))
+		printf("%s: %u all-to-alls behind '%s', of %.3f us on average; %u others\n",
+		       q->trace, f.n, lookup, f.wire_ns / 1e3, f.n_others);
+	return 0;
+}
+
 static int check(struct request *q, struct err *err)
 {
 	struct onesided *o = &q->o;
+	int r = q->trace || q->fuse ? take_trace(q, err) : 0;
 
+	if (r < 0)
+		return r;
 	if (o->compute_ns < 0 || !o->samples || !(o->bandwidth > 0))
 		return err_set(err, EINVAL, "needs %s: %s",
 			       o->compute_ns < 0 ? "--compute TIME"
@@ -195,17 +245,12 @@ static int write_json(const struct compared *c, const char *path, struct err *er
 	return r < 0 ? r : written;
 }
 
-static bool is_stdout(const char *path)
-{
-	return path && strcmp(path, "-") == 0;
-}
-
 static int answer(const struct request *q, struct err *err)
 {
 	struct compared c;
 	int r = compare_onesided(&q->o, &c);
 
-	if (r == 0 && !is_stdout(q->json) && !is_stdout(q->csv) && !is_stdout(q->svg))
+	if (r == 0 && is_table(q))
 		compared_print(&c, stdout);
 	if (r == 0 && q->json)
 		r = write_json(&c, q->json, err);

@@ -63,4 +63,34 @@ says "one-sided         1000.000     0.000             3.166" "and what an aggre
 is "$(json answer.json 'd["onesided"]["link_packets"], d["bound"], round(d["onesided"]["end_us"], 3), d["sent"][-1]["onesided_bytes"]')" \
 	"(5625, 'compute', 1003.166, 23040000.0)" "as JSON"
 is "$(tail -1 sent.csv | cut -d, -f2-)" "23040000,23040000" "as CSV, all bytes"
+
+# PyTorch's traces of two ranks, of which one looks up for 100 us longer; two steps, each with an all-to-all of gradients, too
+mkdir emb
+python3 -IS - <<'P'
+import json
+def rank(r, late):
+    events = []
+    def gpu(name, at, takes, n, **args):
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": n, "dur": .5, "args": {"correlation": n}})
+        events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at, "dur": takes, "args": {"stream": 20 if args else 7, "correlation": n} | args})
+    def alltoall(at, takes, n, seq):
+        gpu("ncclDevKernel_SendRecv", at, takes, n, **{"Collective name": "all_to_all", "dtype": "Float", "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20,
+            "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Seq": seq})
+    for step in range(2):
+        at, n = 10000 * step + 100, 10 * step + 1
+        gpu("embedding_forward_kernel", at, 1000 + late, n)
+        alltoall(at + 1010 + late, 301 - late, n + 1, 2 * step)
+        gpu("permute_pooled_kernel", at + 1400, 50, n + 2)
+        gpu("gemm", at + 1500, 3000, n + 3)
+        alltoall(at + 5000, 300, n + 4, 2 * step + 1)
+    json.dump({"schemaVersion": 1, "distributedInfo": {"rank": r, "world_size": 2, "backend": "nccl"}, "traceEvents": events}, open(f"emb/rank{r}.json", "w"))
+rank(0, 0)
+rank(1, 100)
+P
+exits 0 "traces of GPUs" "$NBOX" onesided --trace emb --fuse embedding,permute --header 0B
+says "emb: 2 all-to-alls behind 'embedding', of 201.000 us on average; 2 others" "those behind a lookup count, as long as the last rank is in them"
+says "collective        1100.000    10.000           201.000     50.000    1361.000" "and the slowest rank's kernels"
+says "one-sided         1100.000     0.000             1.024      0.000    1101.024" "beside which stores leave the latency and a message"
+exits 2 "no such kernel" "$NBOX" onesided --trace emb --fuse lookup
+says "no all-to-all of known size with a kernel 'lookup' before it (4 others)" "is said"
 finish
