@@ -21,7 +21,7 @@ for row in sorted(rows, key=lambda r: int(r["seq"])):
     tail, ops = end - arrive, ops + 1
     assert abs(float(row["model_ns"]) - alpha - wire) < 1, row
     assert abs(float(row["model_ns"]) + float(row["injected_ns"]) - tail) < 3, row
-    window = arrive - before if before else 0
+    window = arrive - before if before else wire * n # nobody says how long before the first
     least = alpha + max(wire / n, wire - window * (n - 1) / n) # it may have computed less: since it waited
     assert least - 3 <= tail <= alpha + wire + 3, (row, least, tail)
     if ops % 2 == 0:

@@ -247,7 +247,7 @@ static void threads(void)
 static void nonblocking(void)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	struct board b = {NULL};
+	struct board b = {.comm = NULL};
 	ncclResult_t r;
 
 	config.blocking = 0;
