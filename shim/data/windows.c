@@ -14,30 +14,22 @@ struct entry {
 static struct entry *entries;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-ncclWindow_t *windows_add(const struct window *w)
+ncclWindow_t *windows_add(const struct window *w, ncclWindow_t *place)
 {
 	struct entry *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return NULL;
 	e->window = *w;
-	e->window.handle = (ncclWindow_t)(void *)e;
+	e->window.handle = w->is_real ? NULL : (ncclWindow_t)(void *)e;
+	e->place = w->is_real ? place : NULL;
+	e->thread = pthread_self();
+	*place = e->window.handle;
 	pthread_mutex_lock(&lock);
 	e->next = entries;
 	entries = e;
 	pthread_mutex_unlock(&lock);
 	return &e->window.handle;
-}
-
-void windows_defer(ncclWindow_t *at, ncclWindow_t *place)
-{
-	pthread_mutex_lock(&lock);
-	for (struct entry *e = entries; e; e = e->next)
-		if (&e->window.handle == at) {
-			e->place = place;
-			e->thread = pthread_self();
-		}
-	pthread_mutex_unlock(&lock);
 }
 
 /* @at alone, or where that is NULL all of @c. */
@@ -76,7 +68,8 @@ static struct entry *find(const struct comm *c, ncclWindow_t handle)
 {
 	struct entry *e = entries;
 
-	while (e && (e->window.comm != c || e->window.handle != handle || !handle))
+	/* what has a place is the other thread's yet */
+	while (e && (e->place || e->window.comm != c || e->window.handle != handle))
 		e = e->next;
 	return e;
 }

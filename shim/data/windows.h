@@ -5,18 +5,17 @@
 
 struct window {
 	const struct comm *comm;
-	ncclWindow_t handle; /* the real library's where @is_real */
+	ncclWindow_t handle; /* the real library's where @is_real; windows_add() */
 	bool is_real, is_symmetric;
 	char *base;
 	uint64_t bytes;
 };
 
-/* Takes a copy of @w, with a handle of our own; the real library's goes there instead. Return:
- * where that is; NULL: no memory. */
-ncclWindow_t *windows_add(const struct window *w);
-/* The real library sets the handle at @at, of windows_add(), by the end of this thread's group. The
- * job's @place gets it by windows_end_group(); where there is none the window is dropped. */
-void windows_defer(ncclWindow_t *at, ncclWindow_t *place);
+/* Takes a copy of @w, whose handle goes to the job's @place. Where it @is_real the real library
+ * sets it, by the end of this thread's group, at the place that is returned, and it is none before
+ * windows_end_group(); where that has set none the window is dropped. Else it is one of our own.
+ * Return: NULL: no memory. */
+ncclWindow_t *windows_add(const struct window *w, ncclWindow_t *place);
 void windows_end_group(void);
 /* Return: whether @c has such a one. */
 bool windows_find(const struct comm *c, ncclWindow_t handle, struct window *ret);

@@ -218,7 +218,8 @@ static void leave(struct comm *c)
 /* The handle is no more. */
 static void forget(struct comm *c)
 {
-	windows_forget(c);
+	if (!note_is_child()) /* whose lock nobody may ever open */
+		windows_forget(c);
 	if (comm_unregister(c))
 		comm_unref(c);
 }

@@ -31,14 +31,11 @@ static ncclResult_t register_window(struct comm *c, void *buff, size_t bytes, nc
 				      "ncclCommWindowRegister: needs memory, and a place for the "
 				      "window");
 	w.is_real = real_comm_get(c, &real, &err) == 0;
-	at = windows_add(&w);
+	at = windows_add(&w, ret);
 	if (!at)
 		return last_error_set(ncclSystemError, "no memory");
-	*ret = w.is_real ? NULL : *at;
 	if (!w.is_real)
 		return ncclSuccess;
-	*at = NULL;
-	windows_defer(at, ret);
 	is_grouped = group_enter_real();
 	result = CALL_REAL(CommWindowRegister, (real, buff, bytes, at, flags));
 	if (!is_grouped)

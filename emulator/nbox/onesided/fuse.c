@@ -73,8 +73,8 @@ int fuse_find(const struct trace *t, const char *lookup, const char *unpack, str
 	for (uint32_t i = 0; i < t->n_ops; i++) {
 		uint32_t join = t->ops[i].join;
 		const uint32_t *ops = join == TRACE_NONE ? &i : t->joined + t->first_joined[join];
-		uint32_t n = join == TRACE_NONE ? 1
-						: t->first_joined[join + 1] - t->first_joined[join];
+		uint32_t n =
+			join == TRACE_NONE ? 1 : t->first_joined[join + 1] - t->first_joined[join];
 
 		if (is_alltoall(&t->ops[i]) && ops[0] == i)
 			add(t, ops, n, lookup, unpack, ret);
