@@ -290,6 +290,33 @@ static void waits_learn_what_was_put(void **state)
 	bitmap_deinit(&real);
 }
 
+/* Beside a wait, too: the post is ready with that alone. */
+static void a_put_keeps_no_post(void **state)
+{
+	static const bool is_real[RANKS] = {true, true, true};
+	struct pair_call both[2] = {{.peer = 2, .is_send = true, .bytes = 64}, {.peer = 1}};
+	struct pair_call put = {.peer = 0, .is_send = true, .bytes = 8}, wait = {.peer = 0};
+	struct pair_post post[3] = {{.rank = 0, .is_onesided = true, .calls = both, .n_calls = 2}};
+	struct pair_post *ready;
+	struct pairing p = {NULL};
+	struct bitmap real;
+	struct err err;
+
+	(void)state;
+	world_init(&real, is_real);
+	assert_int_equal(pairing_add(&p, &post[0], &real, &ready, &err), 0);
+	assert_null(ready);
+	assert_int_equal(post[0].n_waiting, 1);
+	assert_int_equal(post[0].n_unplayed, 2);
+	post_one(&p, &post[1], &put, 1, &real, true);
+	assert_int_equal(post[0].n_waiting, 0);
+	assert_null(both[0].pair);
+	post_one(&p, &post[2], &wait, 2, &real, true);
+	assert_ptr_equal(both[0].pair, &wait);
+	pairing_deinit(&p);
+	bitmap_deinit(&real);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -297,6 +324,7 @@ int main(void)
 		cmocka_unit_test(a_group_meets_single_calls),
 		cmocka_unit_test(two_ends_that_differ_in_size_are_an_error),
 		cmocka_unit_test(waits_learn_what_was_put),
+		cmocka_unit_test(a_put_keeps_no_post),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
