@@ -3,9 +3,9 @@
  * frameworks do by themselves.
  *
  * Gradient n becomes ready at p_n. Gradients that follow each other are a bucket; it is reduced
- * when its last one is ready and the bucket before it is done:
+ * when its last one is ready, and some time after the bucket before it is done:
  *
- *     q_n = max(p_n, q_(n-1)) + t(bytes, pieces)
+ *     q_n = max(p_n, q_(n-1) + lead_n) + t(bytes, pieces)
  *
  * The iteration goes on when computation has come to its end, and the last bucket is done. Where
  * computation does something with each gradient behind the wait, such as a copy, it does so in
@@ -34,6 +34,7 @@ struct buckets_job {
 	double end;          /* when computation waits for all of them */
 	double begin;        /* of the backward pass */
 	const double *after; /* what computation does with each behind the wait; NULL: nothing */
+	const double *lead;  /* of a bucket that ends with it; NULL: none has any */
 };
 
 struct bucket {
@@ -86,6 +87,7 @@ struct buckets_decision {
  * buckets_dpro - Algorithm 1's pass, from the first gradient to the last
  * @log: room for a decision a gradient; NULL: not wanted
  *
+ * It knows of no lead.
  * By Theorem 2 each gradient joins the bucket before it, or begins one. Ops are fused where their
  * times are known, and Theorem 1 or 2 says so (3: both are never worse than one). Return: as
  * buckets_play().

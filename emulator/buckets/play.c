@@ -25,7 +25,7 @@ void buckets_plan_deinit(struct buckets_plan *p)
 double buckets_play(const struct buckets_job *job, const struct buckets_cost *cost,
 		    const struct buckets_plan *p, double *ends)
 {
-	double q = 0, saved = 0, behind = 0, before;
+	double q = 0, saved = 0, behind = 0, before, lead;
 	double late = -INFINITY; /* done, and all behind the wait; less all behind it so far */
 
 	for (uint32_t k = 0, i = 0; k < p->n; k++) {
@@ -40,7 +40,8 @@ double buckets_play(const struct buckets_job *job, const struct buckets_cost *co
 			if (p->is_fused[i])
 				saved += job->ready[i] - before - job->fused[i];
 		}
-		q = fmax(fmax(job->ready[b->end - 1] - saved, b->from), q) +
+		lead = job->lead ? job->lead[b->end - 1] : 0;
+		q = fmax(fmax(job->ready[b->end - 1] - saved, b->from), q + lead) +
 		    cost->sync(cost->ctx, bytes, b->pieces);
 		if (ends)
 			ends[k] = q;

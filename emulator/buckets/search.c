@@ -125,6 +125,7 @@ static bool add_way(struct ways *w, const struct way *way)
 static bool extend(const struct buckets_job *job, const struct buckets_cost *cost, struct ways *w,
 		   const size_t *from, const double *behind, uint32_t j)
 {
+	double lead = job->lead ? job->lead[j - 1] : 0;
 	size_t first = w->n, n;
 	uint64_t bytes = 0;
 
@@ -137,7 +138,7 @@ static bool extend(const struct buckets_job *job, const struct buckets_cost *cos
 		if (isnan(t))
 			return false;
 		for (size_t k = from[i]; k < from[i + 1]; k++) {
-			double q = fmax(job->ready[j - 1], w->list[k].q) + t;
+			double q = fmax(job->ready[j - 1], w->list[k].q + lead) + t;
 			struct way way = {
 				.q = q,
 				.late = fmax(w->list[k].late, q - behind[i]),

@@ -35,6 +35,17 @@ struct args {
 	struct memory_asked asked;
 };
 
+static int take_batch(const char *text, double *ret, struct err *err)
+{
+	double batch;
+	int r = units_ratio(text, &batch, err);
+
+	if (r == 0 && batch == 0)
+		return err_set(err, EINVAL, "of no batch there is nothing to keep");
+	*ret = r == 0 ? batch : *ret;
+	return r;
+}
+
 /* Return: 0; 1: help was given; negative errno with the sentence. */
 static int take_words(struct args *a, int argc, char **argv, struct err *err)
 {
@@ -59,7 +70,7 @@ static int take_words(struct args *a, int argc, char **argv, struct err *err)
 			return 1;
 		}
 		if (w.id == FLAG_MEM_BATCH)
-			r = units_ratio(w.value, &a->asked.batch, err);
+			r = take_batch(w.value, &a->asked.batch, err);
 		else if (w.id == FLAG_MEM_STATE)
 			r = units_ratio(w.value, &a->asked.state, err);
 		else if (w.id == FLAG_OPTIMIZE_JSON)

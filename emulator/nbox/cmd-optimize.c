@@ -70,6 +70,8 @@ static int take_passes(const char *text, unsigned *ret, struct err *err)
 		if (i == ARRAY_SIZE(names))
 			return err_set(err, EINVAL,
 				       "'%.60s' is no pass: there are tsfs, part, opfs, mem", word);
+		if (*ret & 1u << i)
+			return err_set(err, EINVAL, "%s is given twice", word);
 		*ret |= 1u << i;
 	}
 	return copy ? 0 : err_set(err, ENOMEM, "out of memory");
@@ -239,8 +241,8 @@ int cmd_optimize(int argc, char **argv)
 	if (r == 0)
 		r = open(&a, &err);
 	if (r == 0) {
-		exit_code = 1;
 		r = answer(&a, &err);
+		exit_code = r == -EINVAL ? 2 : 1;
 	}
 	if (r < 0)
 		fprintf(stderr, "nbox optimize: %s\n", err.text[0] ? err.text : strerror(-r));

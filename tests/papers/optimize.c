@@ -101,7 +101,7 @@ static void golden(const struct golden *g, double ms)
 	struct buckets_cost cost = {line_sync, &line, 1};
 	double ready[LAYERS], got[4], expected[] = {g->none, g->none, g->pass, g->best};
 	uint64_t bytes[LAYERS];
-	struct buckets_job job = {LAYERS, ready, bytes, NULL, LAYERS * ms, 0, NULL};
+	struct buckets_job job = {LAYERS, ready, bytes, NULL, LAYERS * ms, 0, NULL, NULL};
 	char item[128];
 
 	for (int i = 0; i < LAYERS; i++) {
@@ -135,7 +135,7 @@ static void random_jobs(void)
 		CLEANUP(buckets_plan_deinit) struct buckets_plan p = {.n = 0};
 		double ready[LAYERS], t = 0, none, one, pass, best, any = INFINITY;
 		uint64_t bytes[LAYERS];
-		struct buckets_job job = {LAYERS, ready, bytes, NULL, 0, 0, NULL};
+		struct buckets_job job = {LAYERS, ready, bytes, NULL, 0, 0, NULL, NULL};
 		struct line line;
 		struct buckets_cost cost = {line_sync, &line, 1};
 		struct rng rng;
@@ -406,7 +406,7 @@ static void search(void)
 	CLEANUP(buckets_plan_deinit) struct buckets_plan full = {.n = 0};
 	CLEANUP(buckets_plan_deinit) struct buckets_plan quick = {.n = 0};
 	double ready[GRADIENTS];
-	struct buckets_job job = {GRADIENTS, ready, m.bytes, NULL, 0, 0, NULL};
+	struct buckets_job job = {GRADIENTS, ready, m.bytes, NULL, 0, 0, NULL, NULL};
 	struct rng rng;
 	char item[128];
 

@@ -15,6 +15,7 @@ struct place {
 	const struct record_op *op;
 	uint32_t row;
 	double ready;         /* virtual ns */
+	double lead;          /* ns from the end of the op before it on its stream, at least */
 	uint64_t ready_order; /* of the point that it was ready at */
 	uint64_t wait_order;  /* of the first row that waits for it; UINT64_MAX: none does */
 	bool has_no_edges;
@@ -22,9 +23,10 @@ struct place {
 
 struct finder {
 	const struct rows_graph *g;
-	const struct record_op **ops; /* owned; of the rank, by virtual arrival */
-	uint32_t *rows;               /* owned; by op of the record */
-	struct place *places;         /* owned; of the step that is looked at */
+	const struct timeline_terms *terms; /* by row */
+	const struct record_op **ops;       /* owned; of the rank, by virtual arrival */
+	uint32_t *rows;                     /* owned; by op of the record */
+	struct place *places;               /* owned; of the step that is looked at */
 	uint64_t n_ops;
 	struct steps steps;
 };
@@ -58,8 +60,7 @@ static int by_value(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-/* @list is sorted. */
-static double median(double *list, uint32_t n)
+double found_median(double *list, uint32_t n)
 {
 	qsort(list, n, sizeof(*list), by_value);
 	return n ? list[(n - 1) / 2] : 0;
@@ -118,13 +119,13 @@ static struct place place_of(const struct finder *f, const struct record_op *op)
 			  .ready = -INFINITY,
 			  .wait_order = UINT64_MAX};
 	const struct rows_row *row = &g->rows[p.row];
+	const struct timeline_terms *t = &f->terms[p.row];
 	uint32_t waiter = waiter_of(g, p.row);
-	double there = -INFINITY; /* all that it waited for */
+	double host = row->host == ROWS_NONE ? -INFINITY : end_of(g, row->host);
 
 	for (uint32_t i = 0; i < row->n_deps; i++) {
 		uint32_t dep = g->deps[row->first_dep + i].row;
 
-		there = fmax(there, end_of(g, dep));
 		if (g->rows[dep].is_op && g->rec->ops[g->rows[dep].index].stream == op->stream)
 			continue;
 		if (end_of(g, dep) > p.ready) {
@@ -136,8 +137,9 @@ static struct place place_of(const struct finder *f, const struct record_op *op)
 	if (p.has_no_edges) {
 		p.ready = (double)op->virtual_arrive_ns;
 		p.ready_order = op->order;
-	} else { /* what its stream did before it, such as computation of a captured graph */
-		p.ready += fmax((double)op->virtual_arrive_ns - there, 0);
+	} else { /* as timeline.h has it, but for the op before it on its stream */
+		p.lead = t->segment_ns + t->rest_ns;
+		p.ready = fmax(fmax(p.ready, host + t->work_ns) + p.lead, host + t->gap_ns);
 	}
 	if (waiter != ROWS_NONE)
 		p.wait_order = order_of(g, waiter);
@@ -256,13 +258,15 @@ static double after(const struct finder *f, const struct place *p)
 	return to > from ? to - from : 0;
 }
 
-static int open_finder(const struct rows_graph *g, struct finder *f, struct err *err)
+static int open_finder(const struct rows_graph *g, const struct timeline_terms *terms,
+		       struct finder *f, struct err *err)
 {
 	const struct record *rec = g->rec;
 	CLEANUP(freep) struct record_op *rows = calloc(rec->n_ops + 1, sizeof(*rows));
 	uint32_t rank = UINT32_MAX;
 
 	*f = (struct finder){.g = g,
+			     .terms = terms,
 			     .ops = calloc(rec->n_ops + 1, sizeof(*f->ops)),
 			     .rows = calloc(rec->n_ops + 1, sizeof(*f->rows)),
 			     .places = calloc(rec->n_ops + 1, sizeof(*f->places))};
@@ -319,10 +323,7 @@ static int take_pattern(const struct finder *f, struct found *ret, uint32_t *fir
 			       "no all-reduce is in the run's steps: there are no buckets to plan");
 	ret->elem_bytes = (uint32_t)coll_dtype_bytes(f->places[*first].op->dtype);
 	ret->bytes = calloc(ret->n, sizeof(*ret->bytes));
-	ret->ready = calloc(ret->n, sizeof(*ret->ready));
-	ret->took = calloc(ret->n, sizeof(*ret->took));
-	ret->after = calloc(ret->n, sizeof(*ret->after));
-	if (!ret->bytes || !ret->ready || !ret->took || !ret->after || !ret->comms->seqs)
+	if (!ret->bytes || !ret->comms->seqs)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < ret->n; i++) {
 		ret->bytes[i] = f->places[*first + i].op->bytes;
@@ -375,66 +376,102 @@ static int find_others(const struct finder *f, struct found *b)
 	return 0;
 }
 
-int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
+/* Room for @n steps and the medians. Return: 0; -ENOMEM. */
+static int make_times(struct found *b, uint32_t n)
+{
+	double *at;
+
+	b->times = calloc((size_t)n + 1, sizeof(*b->times));
+	b->room = at = calloc(3 * (size_t)b->n * (n + 1), sizeof(*b->room));
+	if (!b->times || !b->room)
+		return -ENOMEM;
+	for (uint32_t i = 0; i <= n; i++, at += 3 * b->n)
+		b->times[i] = (struct found_times){.ready = at,
+						   .lead = at + b->n,
+						   .after = at + 2 * b->n};
+	return 0;
+}
+
+/* The step whose all-reduces are @p, and which @began. */
+static void take_times(const struct finder *f, const struct place *p, uint32_t n, double began,
+		       struct found_times *to)
+{
+	to->step_ns = goes_on(f, p, n, &to->end) - began;
+	to->end -= began;
+	for (uint32_t k = 0; k < n; k++) {
+		to->ready[k] = fmax(p[k].ready - began, k ? to->ready[k - 1] : 0);
+		to->lead[k] = p[k].lead;
+		to->after[k] = k + 1 < n ? after(f, &p[k]) : 0;
+	}
+	to->end = fmax(to->end, to->ready[n - 1]);
+}
+
+/* The median of what the steps have at @what, from the first one's on. */
+static double median_of(const struct found *b, const double *what, double *list)
+{
+	for (uint32_t i = 0; i < b->n_timed; i++)
+		list[i] = what[(size_t)i * 3 * b->n];
+	return found_median(list, b->n_timed);
+}
+
+/* Behind the steps'. Return: 0; -ENOMEM. */
+static int take_medians(struct found *b)
+{
+	CLEANUP(freep) double *list = calloc((size_t)b->n_timed + 1, sizeof(*list));
+	const struct found_times *first = b->times;
+	struct found_times *to = &b->times[b->n_timed];
+
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t k = 0; k < b->n; k++) {
+		to->ready[k] = fmax(median_of(b, first->ready + k, list), k ? to->ready[k - 1] : 0);
+		to->lead[k] = median_of(b, first->lead + k, list);
+		to->after[k] = median_of(b, first->after + k, list);
+	}
+	for (uint32_t i = 0; i < b->n_timed; i++)
+		list[i] = b->times[i].end;
+	to->end = fmax(found_median(list, b->n_timed), to->ready[b->n - 1]);
+	for (uint32_t i = 0; i < b->n_timed; i++)
+		list[i] = b->times[i].step_ns;
+	to->step_ns = found_median(list, b->n_timed);
+	return 0;
+}
+
+int found_make(const struct rows_graph *g, const struct timeline_terms *terms, struct found *ret,
+	       struct err *err)
 {
 	CLEANUP(finder_deinit) struct finder f = {.n_ops = 0};
 	CLEANUP(found_deinit) struct found b = {.n = 0};
-	CLEANUP(freep) double *times = NULL; /* n + 2 columns, one of each all-reduce and step */
-	CLEANUP(freep) double *took = NULL;
-	CLEANUP(freep) double *behind = NULL;
-	uint32_t first = 0, n_max;
+	uint32_t first = 0;
 	double began = NAN;
-	int r = open_finder(g, &f, err);
+	int r = open_finder(g, terms, &f, err);
 
 	r = r == 0 ? take_pattern(&f, &b, &first, err) : r;
 	if (r < 0)
 		return r;
-	n_max = (uint32_t)f.steps.n;
-	times = calloc((size_t)(b.n + 2) * n_max, sizeof(*times));
-	took = calloc((size_t)b.n * n_max, sizeof(*took));
-	behind = calloc((size_t)b.n * n_max, sizeof(*behind));
-	if (!times || !took || !behind)
+	if (make_times(&b, (uint32_t)f.steps.n) < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < n_max; i++) {
+	for (uint64_t i = 0; i < f.steps.n; i++) {
 		const struct place *p = &f.places[first];
-		double end, at;
 
 		if (!is_alike(&f, &f.steps.list[i], &b, first)) {
 			began = NAN;
 			continue;
 		}
-		b.comms->seqs[b.comms->n_steps++] = p->op->seq;
-		at = goes_on(&f, p, b.n, &end);
 		if (i > f.steps.n_warm_up && !isnan(began) &&
 		    f.steps.list[i].first == f.steps.list[i - 1].end) {
-			for (uint32_t k = 0; k < b.n; k++) {
-				times[(size_t)k * n_max + b.n_timed] = p[k].ready - began;
-				took[(size_t)k * n_max + b.n_timed] =
-					(double)(p[k].op->virtual_end_ns -
-						 p[k].op->virtual_arrive_ns);
-				if (k + 1 < b.n)
-					behind[(size_t)k * n_max + b.n_timed] = after(&f, &p[k]);
-			}
-			times[(size_t)b.n * n_max + b.n_timed] = end - began;
-			times[(size_t)(b.n + 1) * n_max + b.n_timed++] = at - began;
+			b.times[b.n_timed].number = b.comms->n_steps;
+			take_times(&f, p, b.n, began, &b.times[b.n_timed++]);
 		}
-		began = at;
+		began = goes_on(&f, p, b.n, NULL);
+		b.comms->seqs[b.comms->n_steps++] = p->op->seq;
 	}
 	if (!b.n_timed)
 		return err_set(err, ENODATA,
 			       "no two of the %llu steps that follow each other have the same "
 			       "all-reduces",
 			       (unsigned long long)f.steps.n);
-	for (uint32_t k = 0; k < b.n; k++) {
-		b.ready[k] =
-			fmax(median(times + (size_t)k * n_max, b.n_timed), k ? b.ready[k - 1] : 0);
-		b.took[k] = median(took + (size_t)k * n_max, b.n_timed);
-		b.after[k] = median(behind + (size_t)k * n_max, b.n_timed);
-	}
-	b.end = fmax(median(times + (size_t)b.n * n_max, b.n_timed), b.ready[b.n - 1]);
-	b.step_ns = median(times + (size_t)(b.n + 1) * n_max, b.n_timed);
-	r = find_others(&f, &b);
-	if (r < 0)
+	if (take_medians(&b) < 0 || find_others(&f, &b) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	*ret = b;
 	b = (struct found){.n = 0};
@@ -444,36 +481,31 @@ int found_make(const struct rows_graph *g, struct found *ret, struct err *err)
 double found_step_ns(const struct found *f, const struct rows_graph *g)
 {
 	const struct found_comm *c = f->comms;
-	CLEANUP(freep) double *times = calloc((size_t)c->n_steps + 1, sizeof(*times));
+	CLEANUP(freep) double *at = calloc((size_t)c->n_steps + 1, sizeof(*at));
+	CLEANUP(freep) double *times = calloc((size_t)f->n_timed + 1, sizeof(*times));
 	struct finder of = {.g = g};
-	double began = NAN;
-	uint32_t n = 0, step = 0;
+	uint32_t step = 0;
 
-	if (!times)
+	if (!at || !times)
 		return 0;
 	for (uint32_t i = 0; i < g->n && step < c->n_steps; i++) {
 		const struct record_op *op = &g->rec->ops[g->rows[i].index];
 		struct place p = {.op = op, .row = i};
-		double at;
 
-		if (!g->rows[i].is_op || op->world_rank != f->rank || op->comm != c->comm ||
-		    op->seq != c->seqs[step] + f->n - 1)
-			continue;
-		at = goes_on(&of, &p, 1, NULL);
-		if (step >= c->n_steps - f->n_timed && !isnan(began))
-			times[n++] = at - began;
-		began = at;
-		step++;
+		if (g->rows[i].is_op && op->world_rank == f->rank && op->comm == c->comm &&
+		    op->seq == c->seqs[step] + f->n - 1)
+			at[step++] = goes_on(&of, &p, 1, NULL);
 	}
-	return median(times, n);
+	for (uint32_t i = 0; i < f->n_timed; i++)
+		times[i] = at[f->times[i].number] - at[f->times[i].number - 1];
+	return found_median(times, f->n_timed);
 }
 
 void found_deinit(struct found *f)
 {
 	free(f->bytes);
-	free(f->ready);
-	free(f->took);
-	free(f->after);
+	free(f->times);
+	free(f->room);
 	for (uint32_t i = 0; i < f->n_comms; i++)
 		free(f->comms[i].seqs);
 	free(f->comms);

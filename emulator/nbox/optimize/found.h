@@ -5,6 +5,7 @@
 #pragma once
 
 #include "replay/rows.h"
+#include "timeline/timeline.h"
 
 /* The same all-reduces in one communicator: of the rank whose times these are, or of others that
  * have the like in theirs, such as the ranks of a tensor-parallel group. */
@@ -14,28 +15,37 @@ struct found_comm {
 	uint32_t n_steps;
 };
 
+/* Of a step; virtual ns. */
+struct found_times {
+	double *ready; /* when each all-reduce was, after the step's beginning; never falling */
+	double *lead;  /* at least so long after the one before it is over it begins */
+	double *after; /* what computation did behind the wait for each, before the next one */
+	double end;    /* when computation waited for them */
+	double step_ns;
+	uint32_t number; /* among all steps of the communicator */
+};
+
 struct found {
 	uint32_t rank;            /* the lowest real one: whose times these are */
 	struct found_comm *comms; /* owned; @rank's first */
 	uint32_t n_comms;
 	uint32_t elem_bytes;
-	uint32_t n; /* all-reduces of a step */
-	/* All times in ns, virtual, medians; of steps that follow each other. */
-	uint64_t *bytes; /* owned; of each */
-	double *ready;   /* owned; when it was, after the step's beginning */
-	double *took;    /* owned; from its start to its end */
-	double *after; /* owned; what computation did behind the wait for each, before the next one
-			*/
-	double end;    /* when computation waited for them */
-	double step_ns;
-	uint32_t n_timed;  /* steps */
+	uint32_t n;                /* all-reduces of a step */
+	uint64_t *bytes;           /* owned; of each */
+	struct found_times *times; /* owned; of n_timed steps that follow others; behind them their
+				      medians */
+	double *room;              /* owned; where their lists lie */
+	uint32_t n_timed;
 	bool has_no_edges; /* nobody saw when they were ready: when they began stands for it */
 };
 
-/* @g: of the record, whose ops have virtual times. Return: 0; -ENODATA with the sentence: there are
- * no such buckets; -ENOMEM. */
-int found_make(const struct rows_graph *g, struct found *ret, struct err *err);
+/* @g: of the record, whose ops have virtual times. @terms: of its rows. Return: 0; -ENODATA with
+ * the sentence: there are no such buckets; -ENOMEM. */
+int found_make(const struct rows_graph *g, const struct timeline_terms *terms, struct found *ret,
+	       struct err *err);
 /* What a step takes by another record of the same steps, in which the last all-reduce of each has
  * kept its number. 0: not known. */
 double found_step_ns(const struct found *f, const struct rows_graph *g);
+/* Of @n values, which are sorted; 0 of none. */
+double found_median(double *list, uint32_t n);
 void found_deinit(struct found *f);

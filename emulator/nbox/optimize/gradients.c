@@ -13,13 +13,16 @@
 static int make(size_t n, struct gradients *ret, struct err *err)
 {
 	*ret = (struct gradients){.ready = calloc(n + 1, sizeof(*ret->ready)),
+				  .lead = calloc(n + 1, sizeof(*ret->lead)),
 				  .fused = calloc(n + 1, sizeof(*ret->fused)),
 				  .bytes = calloc(n + 1, sizeof(*ret->bytes)),
 				  .names = calloc(n + 1, sizeof(*ret->names)),
 				  .recorded = calloc(n + 1, sizeof(*ret->recorded))};
-	ret->job =
-		(struct buckets_job){.ready = ret->ready, .bytes = ret->bytes, .fused = ret->fused};
-	return ret->ready && ret->fused && ret->bytes && ret->names && ret->recorded
+	ret->job = (struct buckets_job){.ready = ret->ready,
+					.lead = ret->lead,
+					.bytes = ret->bytes,
+					.fused = ret->fused};
+	return ret->ready && ret->lead && ret->fused && ret->bytes && ret->names && ret->recorded
 		       ? 0
 		       : err_set(err, ENOMEM, "out of memory");
 }
@@ -74,10 +77,10 @@ static int mismatch(const struct found *f, uint32_t k, const char *what, uint64_
 }
 
 /* The layers of one bucket, the last of which is ready when it was. */
-static void set_ready(const struct found *f, uint32_t k, struct gradients *g, uint32_t first,
+static void set_ready(const struct found_times *t, uint32_t k, struct gradients *g, uint32_t first,
 		      const double *backward)
 {
-	double sum = 0, room = k ? f->ready[k] - f->ready[k - 1] : f->ready[k], scale = 1;
+	double sum = 0, room = k ? t->ready[k] - t->ready[k - 1] : t->ready[k], scale = 1;
 
 	for (uint32_t i = first; i < g->job.n; i++)
 		sum += backward[i];
@@ -85,14 +88,14 @@ static void set_ready(const struct found *f, uint32_t k, struct gradients *g, ui
 		scale = room / sum;
 	for (uint32_t i = g->job.n; i-- > first;) {
 		g->ready[i] =
-			i + 1 == g->job.n ? f->ready[k] : g->ready[i + 1] - scale * backward[i + 1];
+			i + 1 == g->job.n ? t->ready[k] : g->ready[i + 1] - scale * backward[i + 1];
 		if (k == 0)
 			g->job.begin = g->ready[i] - scale * backward[i];
 	}
 }
 
-int gradients_of_record(const struct found *f, const struct layers *l, struct gradients *ret,
-			struct err *err)
+int gradients_of_record(const struct found *f, const struct found_times *t, const struct layers *l,
+			struct gradients *ret, struct err *err)
 {
 	CLEANUP(gradients_deinit) struct gradients g = {.ready = NULL};
 	CLEANUP(freep) double *backward = calloc((l ? l->n : 0) + 1, sizeof(*backward));
@@ -101,12 +104,13 @@ int gradients_of_record(const struct found *f, const struct layers *l, struct gr
 
 	if (r < 0 || !backward)
 		return r < 0 ? r : err_set(err, ENOMEM, "out of memory");
-	g.job.end = f->end;
+	g.job.end = t->end;
 	g.job.fused = NULL;
-	g.job.after = l ? NULL : f->after; /* which layer's it is the record does not say */
+	g.job.after = l ? NULL : t->after; /* which layer's it is the record does not say */
 	for (uint32_t k = 0; k < f->n && !l; k++) {
 		g.bytes[k] = f->bytes[k];
-		g.ready[k] = f->ready[k];
+		g.ready[k] = t->ready[k];
+		g.lead[k] = t->lead[k];
 		g.recorded[k] = k;
 		g.job.n++;
 	}
@@ -124,13 +128,14 @@ int gradients_of_record(const struct found *f, const struct layers *l, struct gr
 			snprintf(g.names[g.job.n], sizeof(g.names[0]), "%s", of->name);
 			backward[g.job.n] = before;
 			g.bytes[g.job.n] = of->params_bytes;
+			g.lead[g.job.n] = t->lead[k];
 			g.recorded[g.job.n++] = k;
 			bytes += of->params_bytes;
 			before = 0;
 		}
 		if (bytes != f->bytes[k])
 			return mismatch(f, k, layer ? "come to" : "end with", bytes, err);
-		set_ready(f, k, &g, first, backward);
+		set_ready(t, k, &g, first, backward);
 	}
 	*ret = g;
 	g = (struct gradients){.ready = NULL};
@@ -140,6 +145,7 @@ int gradients_of_record(const struct found *f, const struct layers *l, struct gr
 void gradients_deinit(struct gradients *g)
 {
 	free(g->ready);
+	free(g->lead);
 	free(g->fused);
 	free(g->bytes);
 	free(g->names);

@@ -8,7 +8,8 @@
 
 struct gradients {
 	struct buckets_job job; /* of the lists below */
-	double *ready, *fused;  /* owned */
+	double *ready, *lead;   /* owned */
+	double *fused;          /* owned */
 	uint64_t *bytes;        /* owned */
 	char (*names)[64];      /* owned; "": of a bucket of the record */
 	uint32_t *recorded;     /* owned; the recorded bucket of each; NULL: there is no record */
@@ -19,8 +20,8 @@ struct gradients {
  * in the backward pass. Return: 0; -EINVAL with the sentence: no layer has parameters; -ENOMEM. */
 int gradients_of_layers(const struct layers *l, uint32_t parts, double part, double recomputed_ns,
 			struct gradients *ret, struct err *err);
-/* @l: NULL, or what is in the buckets: layers behind each other have as many bytes as one. Return:
- * 0; -EINVAL with the sentence: they have not; -ENOMEM. */
-int gradients_of_record(const struct found *f, const struct layers *l, struct gradients *ret,
-			struct err *err);
+/* As @t has them, of @f's times. @l: NULL, or what is in the buckets: layers behind each other have
+ * as many bytes as one. Return: 0; -EINVAL with the sentence: they have not; -ENOMEM. */
+int gradients_of_record(const struct found *f, const struct found_times *t, const struct layers *l,
+			struct gradients *ret, struct err *err);
 void gradients_deinit(struct gradients *g);

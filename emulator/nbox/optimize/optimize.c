@@ -20,10 +20,11 @@ struct look {
 	struct optimize_cost cost;
 	struct buckets_cost of_bucket; /* by @cost */
 	struct optimized *o;
-	struct ask *ask;        /* owned */
-	struct retimed before;  /* owned: the run on the cluster that is asked for */
-	struct rows_graph rows; /* owned; of it */
-	struct buckets_plan p;  /* owned; the one that is looked at */
+	struct ask *ask;              /* owned */
+	struct retimed before;        /* owned: the run on the cluster that is asked for */
+	struct rows_graph rows;       /* owned; of it */
+	struct timeline_terms *terms; /* owned; by those rows */
+	struct buckets_plan p;        /* owned; the one that is looked at */
 };
 
 static void look_deinit(struct look *l)
@@ -31,6 +32,7 @@ static void look_deinit(struct look *l)
 	optimize_cost_deinit(&l->cost);
 	ask_close(l->ask);
 	rows_graph_deinit(&l->rows);
+	free(l->terms);
 	retimed_deinit(&l->before);
 	buckets_plan_deinit(&l->p);
 }
@@ -39,8 +41,13 @@ static void look_deinit(struct look *l)
 
 static int find_buckets(struct look *l, struct err *err)
 {
-	int r = retime(l->asked->recorded, l->asked->config, &l->before, err);
+	const struct recorded *run = l->asked->recorded;
+	int r;
 
+	l->terms = calloc((size_t)run->graph.n + 1, sizeof(*l->terms));
+	if (!l->terms)
+		return err_set(err, ENOMEM, "out of memory");
+	r = retime_scaled(run, l->asked->config, NULL, l->terms, &l->before, err);
 	if (r == 0 && l->before.told.n_lost)
 		return err_set(err, EINVAL,
 			       "%llu rows of the record have no place in that re-timing: there is "
@@ -49,11 +56,12 @@ static int find_buckets(struct look *l, struct err *err)
 	if (r == 0)
 		r = rows_graph_make(&l->before.rec, &l->rows, err);
 	if (r == 0)
-		r = found_make(&l->rows, &l->o->found, err);
+		r = found_make(&l->rows, l->terms, &l->o->found, err);
 	return r;
 }
 
-/* The step with the buckets of @p, re-timed. */
+/* The step with the buckets of @p, re-timed; 0: a rank waits for an all-reduce before all of its
+ * bucket is ready. */
 static int retime_plan(const struct look *l, const struct buckets_plan *p, double *ret_ns,
 		       struct err *err)
 {
@@ -67,10 +75,10 @@ static int retime_plan(const struct look *l, const struct buckets_plan *p, doubl
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = retime(&run, l->asked->config, &t, err);
-	if (r == 0 && t.told.n_lost)
-		r = err_set(err, EINVAL,
-			    "a rank waits for an all-reduce before all of its bucket is ready: "
-			    "these gradients cannot be reduced together");
+	if (r == 0 && t.told.n_lost) {
+		*ret_ns = 0;
+		return 0;
+	}
 	if (r == 0)
 		r = rows_graph_make(&t.rec, &rows, err);
 	if (r == 0)
@@ -113,15 +121,36 @@ static int open_cost(struct look *l, struct err *err)
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-/* A row of the plan l->p. Return: 0; negative errno with the sentence: the model has no answer. */
+/* By the recurrence; NAN: the model has no answer, or no memory. */
+static double step_ns(const struct look *l, const struct buckets_plan *p)
+{
+	const struct found *f = &l->o->found;
+	CLEANUP(freep) double *times = calloc((size_t)f->n_timed + 1, sizeof(*times));
+
+	if (!l->asked->run)
+		return buckets_play(&l->o->gradients.job, &l->of_bucket, p, NULL);
+	for (uint32_t i = 0; times && i < f->n_timed; i++) {
+		CLEANUP(gradients_deinit) struct gradients g = {.ready = NULL};
+
+		if (gradients_of_record(f, &f->times[i], l->asked->layers, &g, NULL) < 0)
+			return NAN;
+		times[i] = buckets_play(&g.job, &l->of_bucket, p, NULL);
+		if (isnan(times[i]))
+			return NAN;
+	}
+	return times ? found_median(times, f->n_timed) : NAN;
+}
+
+/* A row of the plan l->p, which begins anew. Return: 0; negative errno with the sentence: the model
+ * has no answer. */
 static int add_row(struct look *l, const char *name, struct err *err)
 {
 	struct optimize_row *row = &l->o->rows[l->o->n_rows++];
-	double ns = buckets_play(&l->o->gradients.job, &l->of_bucket, &l->p, NULL);
 
-	*row = (struct optimize_row){.n = l->p.n, .ns = ns};
+	*row = (struct optimize_row){.plan = l->p};
+	row->ns = step_ns(l, &row->plan);
 	snprintf(row->name, sizeof(row->name), "%s", name);
-	if (!isnan(ns))
+	if (buckets_plan_init(&l->p, l->o->gradients.job.n) == 0 && !isnan(row->ns))
 		return 0;
 	return l->cost.err.text[0] ? err_set(err, EINVAL, "%s", l->cost.err.text)
 				   : err_set(err, ENOMEM, "out of memory");
@@ -188,17 +217,6 @@ static int add_frameworks(struct look *l, struct err *err)
 	return r < 0 ? r : add_row(l, name, err);
 }
 
-static void take_plan(struct look *l)
-{
-	struct buckets_plan *p = &l->o->plan;
-
-	memcpy(p->list, l->p.list, l->p.n * sizeof(*p->list));
-	memcpy(p->is_fused, l->p.is_fused, l->o->gradients.job.n * sizeof(*p->is_fused));
-	p->n = l->p.n;
-	p->n_fused = l->p.n_fused;
-	l->o->planned = l->o->n_rows - 1;
-}
-
 static int add_plans(struct look *l, struct err *err)
 {
 	struct buckets_job job = l->o->gradients.job;
@@ -210,34 +228,80 @@ static int add_plans(struct look *l, struct err *err)
 	if (!l->o->log)
 		return err_set(err, ENOMEM, "out of memory");
 	buckets_dpro(&job, &l->of_bucket, &l->p, l->o->log);
+	l->o->planned = l->o->n_rows;
 	r = add_row(l, "Algorithm 1 (dPRO)", err);
 	if (r < 0)
 		return r;
-	take_plan(l);
 	buckets_best(&job, &l->of_bucket, &l->p);
-	r = add_row(l, "best", err);
-	if (r == 0 && !l->asked->is_dpro)
-		take_plan(l);
-	return r;
+	if (!l->asked->is_dpro)
+		l->o->planned = l->o->n_rows;
+	return add_row(l, "best", err);
 }
 
-/* Where the plan's rows can be: of whole recorded buckets, each one op. */
+/* Why a record cannot be played with those buckets; NULL: it can. */
+static const char *why_not(const struct buckets_plan *p)
+{
+	for (uint32_t k = 0; k < p->n; k++)
+		if (p->list[k].from > 0 || p->list[k].pieces > 1)
+			return p->list[k].from > 0 ? "it waits for cycles" : "its ops are pieces";
+	return NULL;
+}
+
+static bool is_same(const struct buckets_plan *a, const struct buckets_plan *b)
+{
+	for (uint32_t k = 0; k < a->n && a->n == b->n; k++)
+		if (a->list[k].end != b->list[k].end)
+			return false;
+	return a->n == b->n;
+}
+
+static bool can_retime(const struct look *l)
+{
+	return l->asked->run && !l->asked->layers && l->asked->bytes_per_ns == 0;
+}
+
+/* The plan is the row of the least step; one in pieces, or of Algorithm 1, was asked for. */
+static int choose(struct optimized *o, bool is_dpro, struct err *err)
+{
+	const struct optimize_row *plan = &o->rows[o->planned];
+
+	if (why_not(&plan->plan) || (is_dpro && !plan->why_not))
+		return 0;
+	if (is_dpro)
+		return err_set(err, EINVAL,
+			       "a rank waits for an all-reduce before all of its bucket is ready: "
+			       "these gradients cannot be reduced together");
+	for (const struct optimize_row *row = o->rows; row < o->rows + o->n_rows; row++)
+		if (!why_not(&row->plan) && !row->why_not &&
+		    (plan->why_not || optimize_step_ns(row) < optimize_step_ns(plan)))
+			plan = row;
+	o->planned = (uint32_t)(plan - o->rows);
+	return 0;
+}
+
+/* Each row that can be, where gradients are whole recorded buckets, and ops take what they take
+ * there. */
 static int retime_rows(struct look *l, struct err *err)
 {
 	struct optimized *o = l->o;
 	int r = 0;
 
-	if (!l->asked->run)
-		return 0;
-	o->rows[o->before].retimed_ns = o->found.step_ns;
-	if (l->asked->layers || l->asked->bytes_per_ns > 0)
-		return 0;
-	for (uint32_t i = 0; i < o->plan.n; i++)
-		if (o->plan.list[i].pieces > 1)
-			return 0;
-	r = retime_plan(l, &o->plan, &o->rows[o->planned].retimed_ns, err);
-	buckets_ddp(&o->gradients.job, o->cap, o->cap, &l->p);
-	return r < 0 ? r : retime_plan(l, &l->p, &o->rows[o->ddp].retimed_ns, err);
+	for (uint32_t i = 0; can_retime(l) && i < o->n_rows && r == 0; i++) {
+		struct optimize_row *row = &o->rows[i], *same = o->rows;
+
+		row->why_not = why_not(&row->plan);
+		if (row->why_not)
+			continue;
+		while (same < row && !(same->retimed_ns > 0 && is_same(&same->plan, &row->plan)))
+			same++;
+		if (same < row)
+			row->retimed_ns = same->retimed_ns;
+		else
+			r = retime_plan(l, &row->plan, &row->retimed_ns, err);
+		if (row->retimed_ns == 0)
+			row->why_not = "a rank needs an op earlier";
+	}
+	return r < 0 ? r : choose(o, l->asked->is_dpro, err);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -275,14 +339,15 @@ int optimize(const struct optimize_asked *asked, struct optimized *ret, struct e
 
 	if (asked->run) {
 		r = find_buckets(&l, err);
-		r = r < 0 ? r : gradients_of_record(&o.found, asked->layers, &o.gradients, err);
+		r = r < 0 ? r
+			  : gradients_of_record(&o.found, &o.found.times[o.found.n_timed],
+						asked->layers, &o.gradients, err);
 	} else {
 		r = take_layers(&l, err);
 	}
 	if (r == 0)
 		r = open_cost(&l, err);
-	if (r == 0 && (buckets_plan_init(&l.p, o.gradients.job.n) < 0 ||
-		       buckets_plan_init(&o.plan, o.gradients.job.n) < 0))
+	if (r == 0 && buckets_plan_init(&l.p, o.gradients.job.n) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = add_frameworks(&l, err);
@@ -302,7 +367,8 @@ void optimized_deinit(struct optimized *o)
 {
 	found_deinit(&o->found);
 	gradients_deinit(&o->gradients);
-	buckets_plan_deinit(&o->plan);
+	for (uint32_t i = 0; i < o->n_rows; i++)
+		buckets_plan_deinit(&o->rows[i].plan);
 	free(o->log);
 	o->log = NULL;
 }

@@ -30,10 +30,16 @@ struct optimize_asked {
 
 struct optimize_row {
 	char name[96];
-	uint32_t n;        /* buckets */
-	double ns;         /* by the recurrence */
-	double retimed_ns; /* 0: not re-timed */
+	struct buckets_plan plan; /* owned */
+	double ns;                /* by the recurrence: of recorded steps the median */
+	double retimed_ns;        /* 0: not re-timed */
+	const char *why_not;      /* re-timed, where others are; NULL: it is, too */
 };
+
+static inline double optimize_step_ns(const struct optimize_row *r)
+{
+	return r->retimed_ns > 0 ? r->retimed_ns : r->ns;
+}
 
 #define OPTIMIZE_ROWS 16
 
@@ -42,15 +48,15 @@ struct optimized {
 	struct gradients gradients;
 	struct optimize_row rows[OPTIMIZE_ROWS];
 	uint32_t n_rows;
-	uint32_t before, planned; /* of the rows: as it is, the plan */
+	uint32_t before, planned; /* of the rows: as it is; the plan, which is the best of them */
 	uint32_t fixed, ddp;      /* DDP's own limits, its best one */
-	struct buckets_plan plan;
 	uint64_t cap, first_cap, more_cap; /* bytes: DDP's best limit; the best two */
 	struct buckets_decision *log;      /* owned; of Algorithm 1; NULL: none */
 	struct memory_way way;             /* parts 0: nobody asked */
 	uint64_t n_asked;                  /* sizes that the model was asked for */
 };
 
-/* Return: 0; negative errno with the sentence. */
+/* Return: 0; -EINVAL: what was asked for does not fit the run, or a model refuses; another negative
+ * errno; with the sentence. */
 int optimize(const struct optimize_asked *asked, struct optimized *ret, struct err *err);
 void optimized_deinit(struct optimized *o);

@@ -24,13 +24,14 @@ static uint64_t bytes_of(const struct optimized *o, const struct bucket *b)
 	return bytes;
 }
 
-static double step_of(const struct optimize_row *r)
+static const struct buckets_plan *plan_of(const struct optimized *o)
 {
-	return r->retimed_ns > 0 ? r->retimed_ns : r->ns;
+	return &o->rows[o->planned].plan;
 }
 
 static void print_head(const struct optimize_asked *a, const struct optimized *o, FILE *to)
 {
+	const struct found_times *t = &o->found.times[o->found.n_timed];
 	char text[32], word[256];
 
 	if (a->run) {
@@ -39,7 +40,7 @@ static void print_head(const struct optimize_asked *a, const struct optimized *o
 			"%s: %u all-reduces a step of rank %u, %u steps of %.3f ms; the last is ready after "
 			"%.3f ms\n",
 			plain_text(word), o->found.n, o->found.rank, o->found.n_timed,
-			o->found.step_ns / MS, o->found.ready[o->found.n - 1] / MS);
+			t->step_ns / MS, t->ready[o->found.n - 1] / MS);
 	} else {
 		fprintf(to, "%u gradients; the last is ready after %.3f ms\n", o->gradients.job.n,
 			o->gradients.job.end / MS);
@@ -65,8 +66,10 @@ static void print_table(const struct optimized *o, FILE *to)
 	for (uint32_t i = 0; i < o->n_rows; i++) {
 		const struct optimize_row *r = &o->rows[i];
 
-		fprintf(to, "%40s  %7u  %12.3f", r->name, r->n, r->ns / MS);
-		if (r->retimed_ns > 0 && has_retimed)
+		fprintf(to, "%40s  %7u  %12.3f", r->name, r->plan.n, r->ns / MS);
+		if (r->why_not)
+			fprintf(to, "  not re-timed: %s", r->why_not);
+		else if (has_retimed)
 			fprintf(to, "  %12.3f", r->retimed_ns / MS);
 		fprintf(to, "%s\n", i == o->planned ? "  <- the plan" : "");
 	}
@@ -75,8 +78,9 @@ static void print_table(const struct optimized *o, FILE *to)
 /* How many gradients are in each. */
 static void print_sizes(const struct optimized *o, FILE *to)
 {
-	for (uint32_t k = 0; k < o->plan.n; k++)
-		fprintf(to, "%s%u", k ? "," : "", o->plan.list[k].end - o->plan.list[k].first);
+	for (uint32_t k = 0; k < plan_of(o)->n; k++)
+		fprintf(to, "%s%u", k ? "," : "",
+			plan_of(o)->list[k].end - plan_of(o)->list[k].first);
 	fputs("\n", to);
 }
 
@@ -89,7 +93,15 @@ static void print_gain(const struct optimized *o, FILE *to)
 
 	fprintf(to, "   gain           %.3f ms of %.3f, %.1f %%, %s\n", (from - now) / MS,
 		from / MS, 100 * (from - now) / from,
-		is_retimed ? "re-timed" : "by the recurrence q = max(p, q) + t(bytes)");
+		is_retimed ? "re-timed" : "by the recurrence q = max(p, q + lead) + t(bytes)");
+}
+
+static bool is_as_good(const struct optimized *o, uint32_t row)
+{
+	const struct optimize_row *r = &o->rows[row], *plan = &o->rows[o->planned];
+
+	return (r->retimed_ns > 0) == (plan->retimed_ns > 0) &&
+	       optimize_step_ns(r) < optimize_step_ns(plan) * NEARLY;
 }
 
 void optimize_print(const struct optimize_asked *a, const struct optimized *o, FILE *to)
@@ -99,23 +111,26 @@ void optimize_print(const struct optimize_asked *a, const struct optimized *o, F
 	print_head(a, o, to);
 	print_table(o, to);
 	print_gain(o, to);
-	if (o->rows[o->fixed].ns < o->rows[o->planned].ns * NEARLY)
+	if (is_as_good(o, o->before) && o->gradients.recorded)
+		fputs("   verdict        the buckets as recorded are as good: leave them\n", to);
+	else if (is_as_good(o, o->fixed))
 		fputs("   verdict        DDP's own buckets are as good: leave them\n", to);
 	fputs("   gradients      ", to);
 	print_sizes(o, to);
-	for (uint32_t k = 0; k < o->plan.n; k++)
-		n_pieces += o->plan.list[k].pieces > 1;
+	for (uint32_t k = 0; k < plan_of(o)->n; k++)
+		n_pieces += plan_of(o)->list[k].pieces > 1;
 	if (n_pieces)
 		fprintf(to, "   pieces         %u of the buckets, by --json\n", n_pieces);
-	if (o->plan.n_fused)
-		fprintf(to, "   fused ops      %u, by --json\n", o->plan.n_fused);
+	if (plan_of(o)->n_fused)
+		fprintf(to, "   fused ops      %u, by --json\n", plan_of(o)->n_fused);
 	fprintf(to, "   PyTorch        DDP(..., bucket_cap_mb=%g): %.3f ms\n", (double)o->cap / MIB,
-		step_of(&o->rows[o->ddp]) / MS);
+		optimize_step_ns(&o->rows[o->ddp]) / MS);
 	fputs("   PyTorch 2.11   DDP(..., bucket_cap_mb_list=[", to);
-	for (uint32_t k = 0; k < o->plan.n; k++)
-		fprintf(to, "%s%.15g", k ? ", " : "", (double)bytes_of(o, &o->plan.list[k]) / MIB);
+	for (uint32_t k = 0; k < plan_of(o)->n; k++)
+		fprintf(to, "%s%.15g", k ? ", " : "",
+			(double)bytes_of(o, &plan_of(o)->list[k]) / MIB);
 	fprintf(to, "]): the plan, %.3f ms\n   stepper        buckets ",
-		step_of(&o->rows[o->planned]) / MS);
+		optimize_step_ns(&o->rows[o->planned]) / MS);
 	print_sizes(o, to);
 	if (o->found.has_no_edges)
 		fputs("   warning: nbox did not see when the gradients were ready; when their "
@@ -136,13 +151,13 @@ static json_t *mapping(const struct optimized *o)
 {
 	json_t *list = json_array();
 
-	for (uint32_t k = 0; list && k < o->plan.n; k++) {
+	for (uint32_t k = 0; list && k < plan_of(o)->n; k++) {
 		CLEANUP(freep) char *text = NULL;
 		size_t size;
 		FILE *f = open_memstream(&text, &size);
 
-		for (uint32_t i = o->plan.list[k].first; f && i < o->plan.list[k].end; i++)
-			fprintf(f, "%s%u", i > o->plan.list[k].first ? "+" : "", i);
+		for (uint32_t i = plan_of(o)->list[k].first; f && i < plan_of(o)->list[k].end; i++)
+			fprintf(f, "%s%u", i > plan_of(o)->list[k].first ? "+" : "", i);
 		if (f)
 			fclose(f);
 		json_array_append_new(list, json_string(text ? text : ""));
@@ -175,11 +190,14 @@ static json_t *rows_json(const struct optimized *o)
 
 	for (uint32_t i = 0; list && i < o->n_rows; i++) {
 		const struct optimize_row *r = &o->rows[i];
-		json_t *row = json_pack("{ss, sI, sf}", "plan", r->name, "buckets",
-					(json_int_t)r->n, "step_ms", r->ns / MS);
+		json_t *row = json_pack("{ss, sI, sf, sb}", "plan", r->name, "buckets",
+					(json_int_t)r->plan.n, "step_ms", r->ns / MS, "is_plan",
+					(int)(i == o->planned));
 
 		if (r->retimed_ns > 0)
 			json_object_set_new(row, "retimed_ms", json_real(r->retimed_ns / MS));
+		if (r->why_not)
+			json_object_set_new(row, "not_retimed", json_string(r->why_not));
 		json_array_append_new(list, row);
 	}
 	return list;
@@ -194,7 +212,7 @@ static json_t *gradients_json(const struct optimized *o)
 						      (json_int_t)i, "name", o->gradients.names[i],
 						      "bytes", (json_int_t)o->gradients.bytes[i],
 						      "ready_ms", o->gradients.ready[i] / MS,
-						      "op_is_fused", (int)o->plan.is_fused[i]));
+						      "op_is_fused", (int)plan_of(o)->is_fused[i]));
 	return list;
 }
 
@@ -220,8 +238,8 @@ static json_t *buckets_json(const struct optimized *o)
 {
 	json_t *list = json_array();
 
-	for (uint32_t k = 0; list && k < o->plan.n; k++) {
-		const struct bucket *b = &o->plan.list[k];
+	for (uint32_t k = 0; list && k < plan_of(o)->n; k++) {
+		const struct bucket *b = &plan_of(o)->list[k];
 
 		json_array_append_new(list,
 				      json_pack("{sI, sI, sI, sI}", "first", (json_int_t)b->first,
@@ -241,8 +259,8 @@ int optimize_write_json(const struct optimize_asked *a, const struct optimized *
 			  gradients_json(o), "search", log_json(o), "ddp", "bucket_cap_mb",
 			  (double)o->cap / MIB, "first_of_two_mb", (double)o->first_cap / MIB,
 			  "second_of_two_mb", (double)o->more_cap / MIB, "before_ms",
-			  step_of(&o->rows[o->before]) / MS, "after_ms",
-			  step_of(&o->rows[o->planned]) / MS, "sizes_asked",
+			  optimize_step_ns(&o->rows[o->before]) / MS, "after_ms",
+			  optimize_step_ns(&o->rows[o->planned]) / MS, "sizes_asked",
 			  (json_int_t)o->n_asked);
 
 	if (all && a->run)

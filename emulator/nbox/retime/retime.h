@@ -47,9 +47,10 @@ struct retimed {
 
 /* @c: finished. Return: 0; negative errno with the sentence. */
 int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err);
-/* The same with the model's times so many times as long; @scale NULL: as it says. */
+/* The same with the model's times so many times as long; @scale NULL: as it says. @terms: by row of
+ * r->graph, filled; NULL: not wanted. */
 int retime_scaled(const struct recorded *r, const struct config *c, const struct delay_scale *scale,
-		  struct retimed *ret, struct err *err);
+		  struct timeline_terms *terms, struct retimed *ret, struct err *err);
 void retimed_deinit(struct retimed *r);
 /* The results directory @dir of it, as a run leaves one; without the record unless @has_record.
  * @argv: the command line, to be seen again. Return: 0; negative errno with the sentence. */

@@ -87,6 +87,6 @@ exits 2 "a wrong key" "$NBOX" mem <(echo "a backwrd=2ms")
 exits 2 "no run" "$NBOX" optimize
 exits 2 "op fusion without times" "$NBOX" optimize small --pass tsfs,opfs
 says "fused=TIME" "with a way out"
-exits 1 "layers of another job" "$NBOX" optimize small --layers layers
+exits 2 "layers of another job" "$NBOX" optimize small --layers layers
 says "the record's all-reduce 0 of a step has 262144 bytes" "named by its bytes"
 finish

@@ -120,7 +120,7 @@ static void test_ops_are_fused_where_that_helps(void **state)
 	uint64_t bytes[] = {1, 1, 1};
 	struct line line = {.alpha = 1};
 	struct buckets_cost cost = {line_sync, &line, 1};
-	struct buckets_job job = {3, ready, bytes, fused, 6, 0, NULL};
+	struct buckets_job job = {3, ready, bytes, fused, 6, 0, NULL, NULL};
 	CLEANUP(buckets_plan_deinit) struct buckets_plan p = {.n = 0};
 
 	(void)state;
@@ -152,7 +152,7 @@ static void test_frameworks_fill_buckets_as_they_do(void **state)
 	uint64_t bytes[] = {1, 1, 2, 9, 1, 1}, first, most;
 	struct line line = {.alpha = 1, .beta = .001};
 	struct buckets_cost cost = {line_sync, &line, 1};
-	struct buckets_job job = {6, ready, bytes, NULL, 6, 0, NULL};
+	struct buckets_job job = {6, ready, bytes, NULL, 6, 0, NULL, NULL};
 	CLEANUP(buckets_plan_deinit) struct buckets_plan p = {.n = 0};
 	double end;
 
