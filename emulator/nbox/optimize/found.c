@@ -23,10 +23,11 @@ struct place {
 
 struct finder {
 	const struct rows_graph *g;
-	const struct timeline_terms *terms; /* by row */
-	const struct record_op **ops;       /* owned; of the rank, by virtual arrival */
-	uint32_t *rows;                     /* owned; by op of the record */
-	struct place *places;               /* owned; of the step that is looked at */
+	const struct found_rows *in;
+	const struct record_op **ops; /* owned; of the rank, by virtual arrival */
+	uint32_t *rows;               /* owned; by op of the record */
+	uint64_t *others;     /* owned; the same: the op at the next real rank, in a circle */
+	struct place *places; /* owned; of the step that is looked at */
 	uint64_t n_ops;
 	struct steps steps;
 };
@@ -35,6 +36,7 @@ static void finder_deinit(struct finder *f)
 {
 	free(f->ops);
 	free(f->rows);
+	free(f->others);
 	free(f->places);
 	steps_deinit(&f->steps);
 }
@@ -111,36 +113,55 @@ static uint32_t waiter_of(const struct rows_graph *g, uint32_t row)
 	return first;
 }
 
-static struct place place_of(const struct finder *f, const struct record_op *op)
+/* When the last rank that computes as this one has come to @row. */
+static double last_at(const struct finder *f, uint32_t row)
+{
+	return end_of(f->g, row) + f->in->lags[row];
+}
+
+/* When @op could begin, were there none before it on its stream, as timeline.h has it; -INFINITY:
+ * nobody saw what it waited for. */
+static double ready_of(const struct finder *f, const struct record_op *op, uint64_t *ret_order,
+		       double *ret_lead)
 {
 	const struct rows_graph *g = f->g;
-	struct place p = {.op = op,
-			  .row = f->rows[op - g->rec->ops],
-			  .ready = -INFINITY,
-			  .wait_order = UINT64_MAX};
-	const struct rows_row *row = &g->rows[p.row];
-	const struct timeline_terms *t = &f->terms[p.row];
-	uint32_t waiter = waiter_of(g, p.row);
-	double host = row->host == ROWS_NONE ? -INFINITY : end_of(g, row->host);
+	const struct rows_row *row = &g->rows[f->rows[op - g->rec->ops]];
+	const struct timeline_terms *t = &f->in->terms[f->rows[op - g->rec->ops]];
+	double host = row->host == ROWS_NONE ? -INFINITY : last_at(f, row->host);
+	double ready = -INFINITY;
 
 	for (uint32_t i = 0; i < row->n_deps; i++) {
 		uint32_t dep = g->deps[row->first_dep + i].row;
 
 		if (g->rows[dep].is_op && g->rec->ops[g->rows[dep].index].stream == op->stream)
 			continue;
-		if (end_of(g, dep) > p.ready) {
-			p.ready = end_of(g, dep);
-			p.ready_order = order_of(g, dep);
+		if (last_at(f, dep) > ready) {
+			ready = last_at(f, dep);
+			*ret_order = order_of(g, dep);
 		}
 	}
+	if (isinf(ready))
+		return ready;
+	*ret_lead = t->segment_ns + t->rest_ns;
+	return fmax(fmax(ready, host + t->work_ns) + *ret_lead, host + t->gap_ns);
+}
+
+static struct place place_of(const struct finder *f, const struct record_op *op)
+{
+	const struct rows_graph *g = f->g;
+	uint64_t own = (uint64_t)(op - g->rec->ops), order;
+	struct place p = {.op = op, .row = f->rows[own], .wait_order = UINT64_MAX};
+	uint32_t waiter = waiter_of(g, p.row);
+	double lead;
+
+	p.ready = ready_of(f, op, &p.ready_order, &p.lead);
 	p.has_no_edges = isinf(p.ready);
 	if (p.has_no_edges) {
 		p.ready = (double)op->virtual_arrive_ns;
 		p.ready_order = op->order;
-	} else { /* as timeline.h has it, but for the op before it on its stream */
-		p.lead = t->segment_ns + t->rest_ns;
-		p.ready = fmax(fmax(p.ready, host + t->work_ns) + p.lead, host + t->gap_ns);
 	}
+	for (uint64_t i = f->others[own]; i != own; i = f->others[i])
+		p.ready = fmax(p.ready, ready_of(f, &g->rec->ops[i], &order, &lead));
 	if (waiter != ROWS_NONE)
 		p.wait_order = order_of(g, waiter);
 	return p;
@@ -258,19 +279,47 @@ static double after(const struct finder *f, const struct place *p)
 	return to > from ? to - from : 0;
 }
 
-static int open_finder(const struct rows_graph *g, const struct timeline_terms *terms,
-		       struct finder *f, struct err *err)
+static int by_number(const void *pa, const void *pb)
 {
+	const struct record_op *const *a = pa, *const *b = pb;
+
+	return ((*a)->number > (*b)->number) - ((*a)->number < (*b)->number);
+}
+
+/* Which ops are one at several ranks. Return: 0; -ENOMEM. */
+static int find_same(struct finder *f)
+{
+	const struct record *rec = f->g->rec;
+	CLEANUP(freep) const struct record_op **ops = calloc(rec->n_ops + 1, sizeof(*ops));
+
+	if (!ops)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		ops[i] = &rec->ops[i];
+	qsort(ops, rec->n_ops, sizeof(*ops), by_number);
+	for (uint64_t i = 0, first = 0; i < rec->n_ops; i++) {
+		bool is_last = i + 1 == rec->n_ops || ops[i + 1]->number != ops[i]->number;
+
+		f->others[ops[i] - rec->ops] = (uint64_t)(ops[is_last ? first : i + 1] - rec->ops);
+		first = is_last ? i + 1 : first;
+	}
+	return 0;
+}
+
+static int open_finder(const struct found_rows *in, struct finder *f, struct err *err)
+{
+	const struct rows_graph *g = in->graph;
 	const struct record *rec = g->rec;
 	CLEANUP(freep) struct record_op *rows = calloc(rec->n_ops + 1, sizeof(*rows));
 	uint32_t rank = UINT32_MAX;
 
 	*f = (struct finder){.g = g,
-			     .terms = terms,
+			     .in = in,
 			     .ops = calloc(rec->n_ops + 1, sizeof(*f->ops)),
 			     .rows = calloc(rec->n_ops + 1, sizeof(*f->rows)),
+			     .others = calloc(rec->n_ops + 1, sizeof(*f->others)),
 			     .places = calloc(rec->n_ops + 1, sizeof(*f->places))};
-	if (!rows || !f->ops || !f->rows || !f->places)
+	if (!rows || !f->ops || !f->rows || !f->others || !f->places || find_same(f) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < g->n; i++)
 		if (g->rows[i].is_op)
@@ -437,14 +486,13 @@ static int take_medians(struct found *b)
 	return 0;
 }
 
-int found_make(const struct rows_graph *g, const struct timeline_terms *terms, struct found *ret,
-	       struct err *err)
+int found_make(const struct found_rows *in, struct found *ret, struct err *err)
 {
 	CLEANUP(finder_deinit) struct finder f = {.n_ops = 0};
 	CLEANUP(found_deinit) struct found b = {.n = 0};
 	uint32_t first = 0;
 	double began = NAN;
-	int r = open_finder(g, terms, &f, err);
+	int r = open_finder(in, &f, err);
 
 	r = r == 0 ? take_pattern(&f, &b, &first, err) : r;
 	if (r < 0)

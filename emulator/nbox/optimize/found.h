@@ -4,8 +4,7 @@
  * is made of whole ones. */
 #pragma once
 
-#include "replay/rows.h"
-#include "timeline/timeline.h"
+#include "replay/replay.h"
 
 /* The same all-reduces in one communicator: of the rank whose times these are, or of others that
  * have the like in theirs, such as the ranks of a tensor-parallel group. */
@@ -17,7 +16,8 @@ struct found_comm {
 
 /* Of a step; virtual ns. */
 struct found_times {
-	double *ready; /* when each all-reduce was, after the step's beginning; never falling */
+	double *ready; /* when each all-reduce was at all ranks, after the step's beginning; never
+			  falling */
 	double *lead;  /* at least so long after the one before it is over it begins */
 	double *after; /* what computation did behind the wait for each, before the next one */
 	double end;    /* when computation waited for them */
@@ -39,10 +39,15 @@ struct found {
 	bool has_no_edges; /* nobody saw when they were ready: when they began stands for it */
 };
 
-/* @g: of the record, whose ops have virtual times. @terms: of its rows. Return: 0; -ENODATA with
- * the sentence: there are no such buckets; -ENOMEM. */
-int found_make(const struct rows_graph *g, const struct timeline_terms *terms, struct found *ret,
-	       struct err *err);
+/* Of a re-timed run; all borrowed. */
+struct found_rows {
+	const struct rows_graph *graph;     /* whose ops have virtual times */
+	const struct timeline_terms *terms; /* by row */
+	const double *lags; /* by row; how much later the last rank that copies it comes there */
+};
+
+/* Return: 0; -ENODATA with the sentence: there are no such buckets; -ENOMEM. */
+int found_make(const struct found_rows *in, struct found *ret, struct err *err);
 /* What a step takes by another record of the same steps, in which the last all-reduce of each has
  * kept its number. 0: not known. */
 double found_step_ns(const struct found *f, const struct rows_graph *g);

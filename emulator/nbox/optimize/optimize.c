@@ -13,6 +13,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define MS 1e6
+#define SEARCH_WORK UINT64_C(10000000) /* pairs of gradients that are looked at for single steps \
+					*/
 
 /* What is looked at. */
 struct look {
@@ -21,9 +23,10 @@ struct look {
 	struct buckets_cost of_bucket; /* by @cost */
 	struct optimized *o;
 	struct ask *ask;              /* owned */
-	struct retimed before;        /* owned: the run on the cluster that is asked for */
+	struct record before;         /* owned: the run on the cluster that is asked for */
 	struct rows_graph rows;       /* owned; of it */
 	struct timeline_terms *terms; /* owned; by those rows */
+	double *lags;                 /* owned; the same */
 	struct buckets_plan p;        /* owned; the one that is looked at */
 };
 
@@ -33,30 +36,53 @@ static void look_deinit(struct look *l)
 	ask_close(l->ask);
 	rows_graph_deinit(&l->rows);
 	free(l->terms);
-	retimed_deinit(&l->before);
+	free(l->lags);
+	record_deinit(&l->before);
 	buckets_plan_deinit(&l->p);
 }
 
 /* --- the record ------------------------------------------------------------------------------- */
 
+/* The last rank's. */
+static int keep_lag(void *ctx, const struct replay_lags *told)
+{
+	double *lag = (double *)ctx + told->row;
+
+	for (uint32_t i = 0; told->ns && !told->is_over && i < told->n; i++)
+		*lag = fmax(*lag, told->ns[i]);
+	return 0;
+}
+
 static int find_buckets(struct look *l, struct err *err)
 {
 	const struct recorded *run = l->asked->recorded;
-	int r;
+	const char *const dirs[] = {run->models, NULL};
+	struct replay_told told = {.n_lost = 0};
+	int r = retime_check(l->asked->config, err);
 
 	l->terms = calloc((size_t)run->graph.n + 1, sizeof(*l->terms));
-	if (!l->terms)
+	l->lags = calloc((size_t)run->graph.n + 1, sizeof(*l->lags));
+	if (!l->terms || !l->lags)
 		return err_set(err, ENOMEM, "out of memory");
-	r = retime_scaled(run, l->asked->config, NULL, l->terms, &l->before, err);
-	if (r == 0 && l->before.told.n_lost)
+	if (r == 0)
+		r = replay_play(&(struct replay){.graph = &run->graph,
+						 .config = l->asked->config,
+						 .dirs = dirs,
+						 .sizes = &run->worlds.sizes,
+						 .declared = &run->declared,
+						 .terms = l->terms,
+						 .sink = {.lags = keep_lag, .ctx = l->lags}},
+				&l->before, &told, err);
+	if (r == 0 && told.n_lost)
 		return err_set(err, EINVAL,
 			       "%llu rows of the record have no place in that re-timing: there is "
 			       "no step to plan for",
-			       (unsigned long long)l->before.told.n_lost);
+			       (unsigned long long)told.n_lost);
 	if (r == 0)
-		r = rows_graph_make(&l->before.rec, &l->rows, err);
+		r = rows_graph_make(&l->before, &l->rows, err);
 	if (r == 0)
-		r = found_make(&l->rows, l->terms, &l->o->found, err);
+		r = found_make(&(struct found_rows){&l->rows, l->terms, l->lags}, &l->o->found,
+			       err);
 	return r;
 }
 
@@ -90,7 +116,7 @@ static int retime_plan(const struct look *l, const struct buckets_plan *p, doubl
 
 static const struct record_comm *find_comm(const struct look *l)
 {
-	return record_find_comm(&l->before.rec, l->o->found.comms->comm);
+	return record_find_comm(&l->before, l->o->found.comms->comm);
 }
 
 static int open_cost(struct look *l, struct err *err)
@@ -217,6 +243,39 @@ static int add_frameworks(struct look *l, struct err *err)
 	return r < 0 ? r : add_row(l, name, err);
 }
 
+/* Fills l->p: the best plan of the medians, or of one of the steps, whichever all steps together
+ * are best with. */
+static void find_best(struct look *l, const struct buckets_job *job)
+{
+	const struct found *f = &l->o->found;
+	uint64_t work = (uint64_t)job->n * job->n;
+	uint32_t n = (uint32_t)(SEARCH_WORK / (work + 1));
+	double best;
+
+	buckets_best(job, &l->of_bucket, &l->p);
+	best = step_ns(l, &l->p);
+	n = n < f->n_timed ? n : f->n_timed;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct found_times *t = &f->times[(uint64_t)i * f->n_timed / n];
+		CLEANUP(gradients_deinit) struct gradients g = {.ready = NULL};
+		CLEANUP(buckets_plan_deinit) struct buckets_plan p = {.n = 0};
+		double ns;
+
+		if (gradients_of_record(f, t, l->asked->layers, &g, NULL) < 0 ||
+		    buckets_plan_init(&p, job->n) < 0)
+			return;
+		buckets_best(&g.job, &l->of_bucket, &p);
+		ns = step_ns(l, &p);
+		if (ns < best) {
+			struct buckets_plan was = l->p;
+
+			l->p = p;
+			p = was;
+			best = ns;
+		}
+	}
+}
+
 static int add_plans(struct look *l, struct err *err)
 {
 	struct buckets_job job = l->o->gradients.job;
@@ -232,7 +291,7 @@ static int add_plans(struct look *l, struct err *err)
 	r = add_row(l, "Algorithm 1 (dPRO)", err);
 	if (r < 0)
 		return r;
-	buckets_best(&job, &l->of_bucket, &l->p);
+	find_best(l, &job);
 	if (!l->asked->is_dpro)
 		l->o->planned = l->o->n_rows;
 	return add_row(l, "best", err);

@@ -38,7 +38,7 @@ static int play_end(const struct sweep *s, const struct config *c, const struct 
 	const struct model_error_at at = {error, end};
 	const struct delay_scale scale = {model_error_scale, &at};
 	struct retimed t;
-	int r = retime_scaled(s->run, c, error ? &scale : NULL, NULL, &t, err);
+	int r = retime_scaled(s->run, c, error ? &scale : NULL, &t, err);
 
 	if (r < 0)
 		return r;

@@ -242,11 +242,11 @@ int retime_check(const struct config *c, struct err *err)
 
 int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err)
 {
-	return retime_scaled(r, c, NULL, NULL, ret, err);
+	return retime_scaled(r, c, NULL, ret, err);
 }
 
 int retime_scaled(const struct recorded *r, const struct config *c, const struct delay_scale *scale,
-		  struct timeline_terms *terms, struct retimed *ret, struct err *err)
+		  struct retimed *ret, struct err *err)
 {
 	const char *const dirs[] = {r->models, NULL};
 	struct report warnings = {.n_warnings = 0}, was;
@@ -254,7 +254,6 @@ int retime_scaled(const struct recorded *r, const struct config *c, const struct
 				  .config = c,
 				  .dirs = dirs,
 				  .scale = scale,
-				  .terms = terms,
 				  .sizes = &r->worlds.sizes,
 				  .declared = &r->declared,
 				  .sink = {.warn = on_warn, .ctx = &warnings}};

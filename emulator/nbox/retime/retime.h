@@ -39,6 +39,10 @@ int recorded_check_models(const struct recorded *r, const struct config *c, stru
  * -EINVAL with the sentence. */
 int retime_check(const struct config *c, struct err *err);
 
+/* Refuses options that a record does not depend on, and that would be without effect. Return: 0;
+ * -EINVAL with the sentence. */
+int retime_check(const struct config *c, struct err *err);
+
 struct retimed {
 	struct record rec; /* its lists lie in the run's */
 	struct replay_told told;
@@ -47,10 +51,9 @@ struct retimed {
 
 /* @c: finished. Return: 0; negative errno with the sentence. */
 int retime(const struct recorded *r, const struct config *c, struct retimed *ret, struct err *err);
-/* The same with the model's times so many times as long; @scale NULL: as it says. @terms: by row of
- * r->graph, filled; NULL: not wanted. */
+/* The same with the model's times so many times as long; @scale NULL: as it says. */
 int retime_scaled(const struct recorded *r, const struct config *c, const struct delay_scale *scale,
-		  struct timeline_terms *terms, struct retimed *ret, struct err *err);
+		  struct retimed *ret, struct err *err);
 void retimed_deinit(struct retimed *r);
 /* The results directory @dir of it, as a run leaves one; without the record unless @has_record.
  * @argv: the command line, to be seen again. Return: 0; negative errno with the sentence. */

@@ -19,6 +19,12 @@ def ask(*words):
     return json.loads(subprocess.run([nbox, *words, "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
 def row(d, name): return next(p for p in d["plans"] if p["plan"].startswith(name))
 def near(a, b, share): assert abs(a - b) <= share * abs(b), f"{a} and {b}: further apart than {share:.3g} of it"
+def is_best(d):
+    """The recurrence is the re-timing, and the plan is the best row"""
+    retimed = [p for p in d["plans"] if "retimed_ms" in p]
+    for p in retimed: near(p["step_ms"], p["retimed_ms"], 0.03)
+    assert [p["retimed_ms"] for p in retimed if p["is_plan"]] == [min(p["retimed_ms"] for p in retimed)] == [d["after_ms"]], d["plans"]
+    assert all("retimed_ms" in p or "cycles" in p["not_retimed"] for p in d["plans"]), d["plans"]
 exec(open("holds.py").read())' "$NBOX"
 }
 
@@ -32,11 +38,10 @@ exits 0 "the same of a captured graph" run graph "bucket 1B" --graph
 holds "the recurrence is the re-timing; the plan is the best, wins much, and as much when it runs" <<'P'
 for run in "small", "graph":
     d = ask("optimize", run)
-    was, best = row(d, "as recorded"), row(d, "best")
-    near(was["step_ms"], was["retimed_ms"], 0.5)  # medians of noise, on a busy machine
-    near(best["step_ms"], best["retimed_ms"], 0.5)
-    assert all(p["step_ms"] >= best["step_ms"] - 1e-9 for p in d["plans"])
-    assert best["retimed_ms"] < 0.7 * was["retimed_ms"], d["plans"]
+    was = row(d, "as recorded")["retimed_ms"]
+    is_best(d)
+    assert d["after_ms"] < 0.7 * was, d["plans"]
+    assert row(d, "Algorithm 1")["retimed_ms"] < was, d["plans"]
     assert [sum(map(int, "+".join(d["mapping"]).split("+")))] == [sum(range(8))]
     assert len(d["gradients"]) == len(d["search"]) == 8
 assert json.load(open("plan.json"))["mapping"] == ask("optimize", "small")["mapping"]
@@ -48,11 +53,18 @@ exits 0 "a run of two ranks that share each layer" timeout 100 "$NBOX" run --qui
 	--model "ring:bw=3Gbps,alpha=1430us" -- "$BUILD/tests/apps/stepper" tp.job --iterations 5 --warmup 1
 holds "buckets of both ranks are fused, each in its own communicator; what they share stays" <<'P'
 d = ask("optimize", "tp")
+is_best(d)
 assert len(d["gradients"]) == 6 and len(d["mapping"]) < 6, d["mapping"]
-assert row(d, "best")["retimed_ms"] < 0.75 * row(d, "as recorded")["retimed_ms"], d["plans"]
+assert d["after_ms"] < 0.75 * row(d, "as recorded")["retimed_ms"], d["plans"]
+P
+holds "a slow rank that has no process is waited for" <<'P'
+d = ask("optimize", "small", "--what-if", "slow:rank=1,compute=3")  # 16 ms of backward pass become 48
+is_best(d)
+assert row(d, "one bucket")["step_ms"] > 72 + 20, d["plans"]
 P
 holds "on another cluster the same run has another plan" <<'P'
 d = ask("optimize", "small", "--nodes", "64")
+is_best(d)
 assert len(d["mapping"]) == 1 and row(d, "best")["retimed_ms"] < 0.3 * row(d, "as recorded")["retimed_ms"], d["plans"]
 d = ask("optimize", "small", "--model", "ring:bw=30Mbps,alpha=10ms")  # all bytes of the buckets go on: 979 ms
 assert row(d, "best")["retimed_ms"] > 950 and len(d["mapping"]) < 4, d["plans"]
@@ -85,6 +97,9 @@ exits 1 "memory that nothing fits" "$NBOX" mem layers --mem 1MB
 says "nothing fits: in 1024 parts" "with a sentence"
 exits 2 "a wrong key" "$NBOX" mem <(echo "a backwrd=2ms")
 exits 2 "no run" "$NBOX" optimize
+exits 2 "memory of no batch" "$NBOX" mem layers --batch 0
+exits 2 "a pass twice" "$NBOX" optimize small --pass tsfs,tsfs
+says "tsfs is given twice" "by its name"
 exits 2 "op fusion without times" "$NBOX" optimize small --pass tsfs,opfs
 says "fused=TIME" "with a way out"
 exits 2 "layers of another job" "$NBOX" optimize small --layers layers

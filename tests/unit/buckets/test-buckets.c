@@ -35,7 +35,7 @@ struct game {
 	struct buckets_cost cost;
 	double ready[MOST];
 	uint64_t bytes[MOST];
-	double after[MOST];
+	double after[MOST], lead[MOST];
 	struct buckets_job job;
 };
 
@@ -56,8 +56,10 @@ static void fill(struct game *g, struct rng *rng, bool has_step, bool has_after)
 		g->ready[i] = t += 2 * rng_uniform(rng);
 		g->bytes[i] = 1 + below(rng, 16);
 		g->after[i] = below(rng, 2) ? 2 * rng_uniform(rng) : 0;
+		g->lead[i] = below(rng, 2) ? rng_uniform(rng) : 0;
 	}
 	g->job.after = has_after ? g->after : NULL;
+	g->job.lead = has_after ? g->lead : NULL;
 	g->job.end = t + rng_uniform(rng);
 }
 
