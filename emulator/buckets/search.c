@@ -126,7 +126,7 @@ static bool extend(const struct buckets_job *job, const struct buckets_cost *cos
 		   const size_t *from, const double *behind, uint32_t j)
 {
 	double lead = job->lead ? job->lead[j - 1] : 0;
-	size_t first = w->n, n;
+	size_t first = w->n, soonest = first, n;
 	uint64_t bytes = 0;
 
 	for (uint32_t i = j; i-- > 0;) {
@@ -148,8 +148,14 @@ static bool extend(const struct buckets_job *job, const struct buckets_cost *cos
 				.pieces = pieces,
 			};
 
+			/* most are worse in both than that */
+			if (w->n > first && q >= w->list[soonest].q &&
+			    way.late >= w->list[soonest].late)
+				continue;
 			if (!add_way(w, &way))
 				return false;
+			if (q < w->list[soonest].q)
+				soonest = w->n - 1;
 		}
 	}
 	qsort(w->list + first, w->n - first, sizeof(*w->list), by_q);

@@ -13,14 +13,17 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define MS 1e6
-#define SEARCH_WORK UINT64_C(10000000) /* pairs of gradients that are looked at for single steps \
-					*/
+#define SIZES_EXACT 4096
+#define SEARCH_WORK                                                                  \
+	UINT64_C(10000000) /* pairs of gradients that are looked at for single steps \
+			    */
 
 /* What is looked at. */
 struct look {
 	const struct optimize_asked *asked;
 	struct optimize_cost cost;
 	struct buckets_cost of_bucket; /* by @cost */
+	struct buckets_cost in_search; /* the same, of many sizes nearly */
 	struct optimized *o;
 	struct ask *ask;              /* owned */
 	struct record before;         /* owned: the run on the cluster that is asked for */
@@ -122,7 +125,8 @@ static const struct record_comm *find_comm(const struct look *l)
 static int open_cost(struct look *l, struct err *err)
 {
 	const struct optimize_asked *a = l->asked;
-	bool has_pieces = a->passes & PASS_PIECES;
+	uint32_t most_pieces = a->passes & PASS_PIECES ? OPTIMIZE_PIECES : 1;
+	uint64_t n = l->o->gradients.job.n;
 	int r = 0;
 
 	l->cost = (struct optimize_cost){.elem_bytes = 1,
@@ -141,7 +145,8 @@ static int open_cost(struct look *l, struct err *err)
 		l->cost.of = (struct membership){c->n_ranks, c->base, c->stride,
 						 c->n_members ? c->members : NULL};
 	}
-	l->of_bucket = optimize_cost(&l->cost, has_pieces ? OPTIMIZE_PIECES : 1);
+	l->of_bucket = optimize_cost(&l->cost, most_pieces, false);
+	l->in_search = optimize_cost(&l->cost, most_pieces, n * (n + 1) / 2 > SIZES_EXACT);
 	return r;
 }
 
@@ -226,18 +231,18 @@ static int add_frameworks(struct look *l, struct err *err)
 	r = add_row(l, "DDP: 25 MiB, the first 1 MiB", err);
 	buckets_horovod(job, 5 * MS, 64 * MIB, &l->p);
 	r = r < 0 ? r : add_row(l, "Horovod: 5 ms, 64 MiB", err);
-	buckets_horovod_best(job, &l->of_bucket, MS, &l->p, &cycle, &most);
+	buckets_horovod_best(job, &l->in_search, MS, &l->p, &cycle, &most);
 	snprintf(name, sizeof(name), "Horovod, tuned: %g ms, %s", cycle / MS,
 		 units_print_bytes(most, size, sizeof(size)));
 	r = r < 0 ? r : add_row(l, name, err);
 	buckets_byteps(job, 4096000, &l->p);
 	r = r < 0 ? r : add_row(l, "BytePS: pieces of 4096000 B", err);
-	buckets_ddp_best(job, &l->of_bucket, true, &l->p, &o->first_cap, &o->more_cap);
+	buckets_ddp_best(job, &l->in_search, true, &l->p, &o->first_cap, &o->more_cap);
 	snprintf(name, sizeof(name), "DDP, tuned: %s, the first %s",
 		 units_print_bytes(o->more_cap, size, sizeof(size)),
 		 units_print_bytes(o->first_cap, first, sizeof(first)));
 	r = r < 0 ? r : add_row(l, name, err);
-	buckets_ddp_best(job, &l->of_bucket, false, &l->p, &o->cap, &o->cap);
+	buckets_ddp_best(job, &l->in_search, false, &l->p, &o->cap, &o->cap);
 	snprintf(name, sizeof(name), "DDP, tuned: bucket_cap_mb=%g", (double)o->cap / MIB);
 	o->ddp = o->n_rows;
 	return r < 0 ? r : add_row(l, name, err);
@@ -252,7 +257,7 @@ static void find_best(struct look *l, const struct buckets_job *job)
 	uint32_t n = (uint32_t)(SEARCH_WORK / (work + 1));
 	double best;
 
-	buckets_best(job, &l->of_bucket, &l->p);
+	buckets_best(job, &l->in_search, &l->p);
 	best = step_ns(l, &l->p);
 	n = n < f->n_timed ? n : f->n_timed;
 	for (uint32_t i = 0; i < n; i++) {
@@ -264,7 +269,7 @@ static void find_best(struct look *l, const struct buckets_job *job)
 		if (gradients_of_record(f, t, l->asked->layers, &g, NULL) < 0 ||
 		    buckets_plan_init(&p, job->n) < 0)
 			return;
-		buckets_best(&g.job, &l->of_bucket, &p);
+		buckets_best(&g.job, &l->in_search, &p);
 		ns = step_ns(l, &p);
 		if (ns < best) {
 			struct buckets_plan was = l->p;

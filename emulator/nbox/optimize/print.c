@@ -115,6 +115,8 @@ void optimize_print(const struct optimize_asked *a, const struct optimized *o, F
 		fputs("   verdict        the buckets as recorded are as good: leave them\n", to);
 	else if (is_as_good(o, o->fixed))
 		fputs("   verdict        DDP's own buckets are as good: leave them\n", to);
+	else if (is_as_good(o, o->ddp) && o->planned != o->ddp)
+		fprintf(to, "   verdict        bucket_cap_mb=%g is as good\n", (double)o->cap / MIB);
 	fputs("   gradients      ", to);
 	print_sizes(o, to);
 	for (uint32_t k = 0; k < plan_of(o)->n; k++)
