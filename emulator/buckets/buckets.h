@@ -114,12 +114,11 @@ void buckets_horovod(const struct buckets_job *job, double cycle, uint64_t most,
 /* No fusion, pieces of at most @most bytes: BytePS, 4,096,000. */
 void buckets_byteps(const struct buckets_job *job, uint64_t most, struct buckets_plan *p);
 
-/* The limits of DDP that do best, of a grid from 256 KiB to 512 MiB. @is_first_too: the first
- * bucket's apart; else they are equal. What is 0.1 % better counts, else 25 MiB stay. Return: as
- * buckets_play(). */
+/* The limit of DDP that does best, of a grid from 256 KiB to 512 MiB. @is_first: the first
+ * bucket's, the others' is 25 MiB; else all buckets'. What is 0.1 % better counts, else 1 and 25
+ * MiB stay. Return: as buckets_play(). */
 double buckets_ddp_best(const struct buckets_job *job, const struct buckets_cost *cost,
-			bool is_first_too, struct buckets_plan *p, uint64_t *ret_first,
-			uint64_t *ret_most);
+			bool is_first, struct buckets_plan *p, uint64_t *ret_limit);
 /* The same of Horovod's, as its autotuning looks for them: 1 to 100 times @unit, 1 to 64 MiB. */
 double buckets_horovod_best(const struct buckets_job *job, const struct buckets_cost *cost,
 			    double unit, struct buckets_plan *p, double *ret_cycle,

@@ -80,8 +80,7 @@ void buckets_byteps(const struct buckets_job *job, uint64_t most, struct buckets
 }
 
 double buckets_ddp_best(const struct buckets_job *job, const struct buckets_cost *cost,
-			bool is_first_too, struct buckets_plan *p, uint64_t *ret_first,
-			uint64_t *ret_most)
+			bool is_first, struct buckets_plan *p, uint64_t *ret_limit)
 {
 	static const uint64_t limits[] = {256 * KIB, 512 * KIB, MIB,       2 * MIB,   3 * MIB,
 					  4 * MIB,   5 * MIB,   6 * MIB,   8 * MIB,   10 * MIB,
@@ -89,25 +88,23 @@ double buckets_ddp_best(const struct buckets_job *job, const struct buckets_cost
 					  40 * MIB,  50 * MIB,  64 * MIB,  80 * MIB,  100 * MIB,
 					  128 * MIB, 160 * MIB, 200 * MIB, 256 * MIB, 320 * MIB,
 					  400 * MIB, 512 * MIB};
+	uint64_t limit = is_first ? MIB : 25 * MIB;
 	double best, end;
 
-	*ret_first = *ret_most = 25 * MIB;
-	buckets_ddp(job, *ret_first, *ret_most, p);
+	buckets_ddp(job, limit, 25 * MIB, p);
 	best = buckets_play(job, cost, p, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		for (size_t k = is_first_too ? 0 : i;
-		     k < (is_first_too ? ARRAY_SIZE(limits) : i + 1); k++) {
-			buckets_ddp(job, limits[k], limits[i], p);
-			end = buckets_play(job, cost, p, NULL);
-			if (isnan(end))
-				return NAN;
-			if (end < best * NEARLY) {
-				best = end;
-				*ret_first = limits[k];
-				*ret_most = limits[i];
-			}
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		buckets_ddp(job, limits[i], is_first ? 25 * MIB : limits[i], p);
+		end = buckets_play(job, cost, p, NULL);
+		if (isnan(end))
+			return NAN;
+		if (end < best * NEARLY) {
+			best = end;
+			limit = limits[i];
 		}
-	buckets_ddp(job, *ret_first, *ret_most, p);
+	}
+	buckets_ddp(job, limit, is_first ? 25 * MIB : limit, p);
+	*ret_limit = limit;
 	return best;
 }
 

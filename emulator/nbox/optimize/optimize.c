@@ -205,7 +205,7 @@ static int add_frameworks(struct look *l, struct err *err)
 {
 	const struct buckets_job *job = &l->o->gradients.job;
 	struct optimized *o = l->o;
-	char name[96], size[32], first[32];
+	char name[96], size[32];
 	double cycle = 0;
 	uint64_t most = 0;
 	int r;
@@ -237,12 +237,12 @@ static int add_frameworks(struct look *l, struct err *err)
 	r = r < 0 ? r : add_row(l, name, err);
 	buckets_byteps(job, 4096000, &l->p);
 	r = r < 0 ? r : add_row(l, "BytePS: pieces of 4096000 B", err);
-	buckets_ddp_best(job, &l->in_search, true, &l->p, &o->first_cap, &o->more_cap);
-	snprintf(name, sizeof(name), "DDP, tuned: %s, the first %s",
-		 units_print_bytes(o->more_cap, size, sizeof(size)),
-		 units_print_bytes(o->first_cap, first, sizeof(first)));
+	buckets_ddp_best(job, &l->in_search, true, &l->p, &o->first_cap);
+	snprintf(name, sizeof(name), "DDP, tuned: 25 MiB, the first %s",
+		 units_print_bytes(o->first_cap, size, sizeof(size)));
+	o->first = o->n_rows;
 	r = r < 0 ? r : add_row(l, name, err);
-	buckets_ddp_best(job, &l->in_search, false, &l->p, &o->cap, &o->cap);
+	buckets_ddp_best(job, &l->in_search, false, &l->p, &o->cap);
 	snprintf(name, sizeof(name), "DDP, tuned: bucket_cap_mb=%g", (double)o->cap / MIB);
 	o->ddp = o->n_rows;
 	return r < 0 ? r : add_row(l, name, err);

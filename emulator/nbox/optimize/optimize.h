@@ -48,12 +48,12 @@ struct optimized {
 	struct gradients gradients;
 	struct optimize_row rows[OPTIMIZE_ROWS];
 	uint32_t n_rows;
-	uint32_t before, planned; /* of the rows: as it is; the plan, which is the best of them */
-	uint32_t fixed, ddp;      /* DDP's own limits, its best one */
-	uint64_t cap, first_cap, more_cap; /* bytes: DDP's best limit; the best two */
-	struct buckets_decision *log;      /* owned; of Algorithm 1; NULL: none */
-	struct memory_way way;             /* parts 0: nobody asked */
-	uint64_t n_asked;                  /* sizes that the model was asked for */
+	uint32_t before, planned;   /* of the rows: as it is; the plan, which is the best of them */
+	uint32_t fixed, first, ddp; /* DDP's own limits, its best first one, its best one */
+	uint64_t cap, first_cap;    /* bytes: DDP's best limit; of the first bucket alone */
+	struct buckets_decision *log; /* owned; of Algorithm 1; NULL: none */
+	struct memory_way way;        /* parts 0: nobody asked */
+	uint64_t n_asked;             /* sizes that the model was asked for */
 };
 
 /* Return: 0; -EINVAL: what was asked for does not fit the run, or a model refuses; another negative

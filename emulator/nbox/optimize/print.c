@@ -116,7 +116,8 @@ void optimize_print(const struct optimize_asked *a, const struct optimized *o, F
 	else if (is_as_good(o, o->fixed))
 		fputs("   verdict        DDP's own buckets are as good: leave them\n", to);
 	else if (is_as_good(o, o->ddp) && o->planned != o->ddp)
-		fprintf(to, "   verdict        bucket_cap_mb=%g is as good\n", (double)o->cap / MIB);
+		fprintf(to, "   verdict        bucket_cap_mb=%g is as good\n",
+			(double)o->cap / MIB);
 	fputs("   gradients      ", to);
 	print_sizes(o, to);
 	for (uint32_t k = 0; k < plan_of(o)->n; k++)
@@ -127,6 +128,9 @@ void optimize_print(const struct optimize_asked *a, const struct optimized *o, F
 		fprintf(to, "   fused ops      %u, by --json\n", plan_of(o)->n_fused);
 	fprintf(to, "   PyTorch        DDP(..., bucket_cap_mb=%g): %.3f ms\n", (double)o->cap / MIB,
 		optimize_step_ns(&o->rows[o->ddp]) / MS);
+	fprintf(to,
+		"   or             torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = %llu; DDP(...): %.3f ms\n",
+		(unsigned long long)o->first_cap, optimize_step_ns(&o->rows[o->first]) / MS);
 	fputs("   PyTorch 2.11   DDP(..., bucket_cap_mb_list=[", to);
 	for (uint32_t k = 0; k < plan_of(o)->n; k++)
 		fprintf(to, "%s%.15g", k ? ", " : "",
@@ -256,12 +260,11 @@ int optimize_write_json(const struct optimize_asked *a, const struct optimized *
 			struct err *err)
 {
 	json_t *all =
-		json_pack("{so, so, so, so, so, s{sf, sf, sf}, sf, sf, sI}", "mapping", mapping(o),
+		json_pack("{so, so, so, so, so, s{sf, sI}, sf, sf, sI}", "mapping", mapping(o),
 			  "buckets", buckets_json(o), "plans", rows_json(o), "gradients",
 			  gradients_json(o), "search", log_json(o), "ddp", "bucket_cap_mb",
-			  (double)o->cap / MIB, "first_of_two_mb", (double)o->first_cap / MIB,
-			  "second_of_two_mb", (double)o->more_cap / MIB, "before_ms",
-			  optimize_step_ns(&o->rows[o->before]) / MS, "after_ms",
+			  (double)o->cap / MIB, "first_bucket_bytes", (json_int_t)o->first_cap,
+			  "before_ms", optimize_step_ns(&o->rows[o->before]) / MS, "after_ms",
 			  optimize_step_ns(&o->rows[o->planned]) / MS, "sizes_asked",
 			  (json_int_t)o->n_asked);
 

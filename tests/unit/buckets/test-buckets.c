@@ -172,8 +172,15 @@ static void test_frameworks_fill_buckets_as_they_do(void **state)
 	assert_int_equal(p.list[3].pieces, 5);
 	assert_int_equal(p.list[2].pieces, 1);
 	/* of grids, the best: nothing is better than all at once here, but what is as good */
-	end = buckets_ddp_best(&job, &cost, true, &p, &first, &most);
-	assert_true(end == buckets_play(&job, &cost, &p, NULL));
+	end = buckets_ddp_best(&job, &cost, true, &p, &first);
+	assert_true(end == buckets_play(&job, &cost, &p, NULL) && first == 1 << 20);
+	end = buckets_ddp_best(&job, &cost, false, &p, &first);
+	assert_true(end == buckets_play(&job, &cost, &p, NULL) && first == 25 << 20);
+	for (int i = 0; i < 6; i++)
+		bytes[i] <<= 20; /* a first bucket of one gradient: 1 + 1, 3, the rest at 6 */
+	line = (struct line){.alpha = .1, .beta = .1 / (1 << 20)};
+	end = buckets_ddp_best(&job, &cost, true, &p, &first);
+	assert_true(end == buckets_play(&job, &cost, &p, NULL) && p.n == 2);
 	end = buckets_horovod_best(&job, &cost, 1, &p, &cycle, &most);
 	assert_true(end == buckets_play(&job, &cost, &p, NULL) && cycle >= 1);
 }
