@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/suggest.h"
 #include "base/units.h"
 
+#define FILE_MAX (4 << 20)
 #define BYTES_MAX (UINT64_C(1) << 44)
 
 enum key { FORWARD, BACKWARD, FUSED, PARAMS, OUT, TEMP, GRAD, KEPT, CHECKPOINT, KEYS };
@@ -166,6 +168,17 @@ int layers_parse(const char *name, const char *text, struct layers *ret, struct 
 	*ret = ls;
 	ls.list = NULL;
 	return 0;
+}
+
+int layers_read(const char *path, struct layers *ret, struct err *err)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t n;
+	int r = file_read(path, FILE_MAX, &text, &n, err);
+
+	if (r == 0 && strlen(text) != n)
+		return err_set(err, EINVAL, "%s: is no text, and no list of layers", path);
+	return r < 0 ? r : layers_parse(path, text, ret, err);
 }
 
 void layers_deinit(struct layers *l)

@@ -36,4 +36,6 @@ struct layers {
 
 /* @name: for the sentences, "FILE:3: ...". Return: 0; -EINVAL, -ENOMEM with the sentence. */
 int layers_parse(const char *name, const char *text, struct layers *ret, struct err *err);
+/* The same of the file @path. Return: as above; as file_read() has it. */
+int layers_read(const char *path, struct layers *ret, struct err *err);
 void layers_deinit(struct layers *l);

@@ -12,7 +12,6 @@
 #include "buckets/memory.h"
 #include "nbox/commands.h"
 
-#define FILE_MAX (4 << 20)
 #define GB 1e9
 #define MS 1e6
 
@@ -160,17 +159,13 @@ int cmd_mem(int argc, char **argv)
 {
 	struct args a = {.asked = {.batch = 1, .state = MEMORY_STATE, .budget = INFINITY}};
 	CLEANUP(layers_deinit) struct layers layers = {.n = 0};
-	CLEANUP(freep) char *text = NULL;
 	struct err err = {""};
-	size_t n;
 	int r = take_words(&a, argc, argv, &err), exit_code = 2;
 
 	if (r == 1)
 		return 0;
 	if (r == 0)
-		r = file_read(a.file, FILE_MAX, &text, &n, &err);
-	if (r == 0)
-		r = layers_parse(a.file, text, &layers, &err);
+		r = layers_read(a.file, &layers, &err);
 	if (r == 0) {
 		exit_code = 1;
 		r = answer(&a, &layers, &err);

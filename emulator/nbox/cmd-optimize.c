@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/options.h"
 #include "base/units.h"
 #include "nbox/ask/configure.h"
@@ -13,8 +12,6 @@
 #include "nbox/doctor/paths.h"
 #include "nbox/optimize/print.h"
 #include "nbox/perf/collective.h"
-
-#define LAYERS_FILE_MAX (4 << 20)
 
 static int usage(void)
 {
@@ -77,6 +74,14 @@ static int take_passes(const char *text, unsigned *ret, struct err *err)
 	return copy ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
+static int take_opt(const char *text, bool *ret_is_dpro, struct err *err)
+{
+	if (strcmp(text, "dp") != 0 && strcmp(text, "dpro") != 0)
+		return err_set(err, EINVAL, "'%.60s' is none of dp, dpro", text);
+	*ret_is_dpro = strcmp(text, "dpro") == 0;
+	return 0;
+}
+
 /* "200us,5GB/s" */
 static int take_allreduce(const char *text, struct optimize_asked *a, struct err *err)
 {
@@ -100,7 +105,7 @@ static int take_option(struct args *a, const struct option_word *w, struct err *
 	if (w->id == FLAG_OPTIMIZE_PASS)
 		r = take_passes(w->value, &a->asked.passes, err);
 	else if (w->id == FLAG_OPTIMIZE_OPT)
-		a->asked.is_dpro = strcmp(w->value, "dpro") == 0;
+		r = take_opt(w->value, &a->asked.is_dpro, err);
 	else if (w->id == FLAG_OPTIMIZE_ALLREDUCE)
 		r = take_allreduce(w->value, &a->asked, err);
 	else if (w->id == FLAG_OPTIMIZE_LAYERS)
@@ -174,17 +179,6 @@ static int check(const struct args *a, struct err *err)
 	return 0;
 }
 
-static int read_layers(struct args *a, struct err *err)
-{
-	CLEANUP(freep) char *text = NULL;
-	size_t n;
-	int r = file_read(a->layers_file, LAYERS_FILE_MAX, &text, &n, err);
-
-	r = r < 0 ? r : layers_parse(a->layers_file, text, &a->layers, err);
-	a->asked.layers = &a->layers;
-	return r;
-}
-
 /* The run with its configuration, or that of the command line. */
 static int open(struct args *a, struct err *err)
 {
@@ -236,8 +230,10 @@ int cmd_optimize(int argc, char **argv)
 		return 0;
 	if (r == 0)
 		r = check(&a, &err);
-	if (r == 0 && a.layers_file)
-		r = read_layers(&a, &err);
+	if (r == 0 && a.layers_file) {
+		r = layers_read(a.layers_file, &a.layers, &err);
+		a.asked.layers = &a.layers;
+	}
 	if (r == 0)
 		r = open(&a, &err);
 	if (r == 0) {

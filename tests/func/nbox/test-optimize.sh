@@ -100,6 +100,10 @@ exits 2 "no run" "$NBOX" optimize
 exits 2 "memory of no batch" "$NBOX" mem layers --batch 0
 exits 2 "a pass twice" "$NBOX" optimize small --pass tsfs,tsfs
 says "tsfs is given twice" "by its name"
+exits 2 "another search" "$NBOX" optimize small --opt dqro
+says "'dqro' is none of dp, dpro" "with those that there are"
+printf 'a backward=1ms\0\n' >zero.layers
+exits 2 "a file that is no text" "$NBOX" mem zero.layers
 exits 2 "op fusion without times" "$NBOX" optimize small --pass tsfs,opfs
 says "fused=TIME" "with a way out"
 exits 2 "layers of another job" "$NBOX" optimize small --layers layers
