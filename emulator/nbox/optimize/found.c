@@ -10,6 +10,8 @@
 #include "nbox/report/steps.h"
 #include "schedule/coll.h"
 
+#define ROUNDED_NS 10
+
 /* One all-reduce of a step. */
 struct place {
 	const struct record_op *op;
@@ -116,7 +118,7 @@ static uint32_t waiter_of(const struct rows_graph *g, uint32_t row)
 /* When the last rank that computes as this one has come to @row. */
 static double last_at(const struct finder *f, uint32_t row)
 {
-	return end_of(f->g, row) + f->in->lags[row];
+	return end_of(f->g, row) + (f->g->rows[row].is_op ? 0 : f->in->lags[row]);
 }
 
 /* When @op could begin, were there none before it on its stream, as timeline.h has it; -INFINITY:
@@ -125,25 +127,34 @@ static double ready_of(const struct finder *f, const struct record_op *op, uint6
 		       double *ret_lead)
 {
 	const struct rows_graph *g = f->g;
-	const struct rows_row *row = &g->rows[f->rows[op - g->rec->ops]];
-	const struct timeline_terms *t = &f->in->terms[f->rows[op - g->rec->ops]];
+	uint32_t own = f->rows[op - g->rec->ops];
+	const struct rows_row *row = &g->rows[own];
+	const struct timeline_terms *t = &f->in->terms[own];
 	double host = row->host == ROWS_NONE ? -INFINITY : last_at(f, row->host);
-	double ready = -INFINITY;
+	double ready = -INFINITY, before = -INFINITY, segment = t->segment_ns + t->rest_ns;
+	bool follows = false;
 
 	for (uint32_t i = 0; i < row->n_deps; i++) {
 		uint32_t dep = g->deps[row->first_dep + i].row;
+		const struct record_op *of =
+			g->rows[dep].is_op ? &g->rec->ops[g->rows[dep].index] : NULL;
 
-		if (g->rows[dep].is_op && g->rec->ops[g->rows[dep].index].stream == op->stream)
-			continue;
-		if (last_at(f, dep) > ready) {
+		if (of && of->stream == op->stream && of->comm == op->comm) {
+			before = fmax(before, end_of(g, dep));
+			follows = follows || of->seq + 1 == op->seq;
+		} else if (last_at(f, dep) > ready) {
 			ready = last_at(f, dep);
 			*ret_order = order_of(g, dep);
 		}
 	}
 	if (isinf(ready))
 		return ready;
-	*ret_lead = t->segment_ns + t->rest_ns;
-	return fmax(fmax(ready, host + t->work_ns) + *ret_lead, host + t->gap_ns);
+	if (f->in->lags[own] > 0) /* of the last rank it may be longer */
+		segment = fmax(segment, (double)op->virtual_arrive_ns + f->in->lags[own] -
+						fmax(ready, before));
+	/* one of a group does not wait for the one before it, but queues behind it */
+	*ret_lead = follows ? segment : 0;
+	return fmax(fmax(ready, host + t->work_ns) + segment, host + t->gap_ns);
 }
 
 static struct place place_of(const struct finder *f, const struct record_op *op)
@@ -448,7 +459,7 @@ static void take_times(const struct finder *f, const struct place *p, uint32_t n
 	to->step_ns = goes_on(f, p, n, &to->end) - began;
 	to->end -= began;
 	for (uint32_t k = 0; k < n; k++) {
-		to->ready[k] = fmax(p[k].ready - began, k ? to->ready[k - 1] : 0);
+		to->ready[k] = fmax(p[k].ready - began, k ? to->ready[k - 1] : -INFINITY);
 		to->lead[k] = p[k].lead;
 		to->after[k] = k + 1 < n ? after(f, &p[k]) : 0;
 	}
@@ -473,7 +484,8 @@ static int take_medians(struct found *b)
 	if (!list)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < b->n; k++) {
-		to->ready[k] = fmax(median_of(b, first->ready + k, list), k ? to->ready[k - 1] : 0);
+		to->ready[k] = fmax(median_of(b, first->ready + k, list),
+				    k ? to->ready[k - 1] : -INFINITY);
 		to->lead[k] = median_of(b, first->lead + k, list);
 		to->after[k] = median_of(b, first->after + k, list);
 	}
@@ -521,6 +533,10 @@ int found_make(const struct found_rows *in, struct found *ret, struct err *err)
 			       (unsigned long long)f.steps.n);
 	if (take_medians(&b) < 0 || find_others(&f, &b) < 0)
 		return err_set(err, ENOMEM, "out of memory");
+	if (b.times[b.n_timed].ready[0] < -ROUNDED_NS)
+		return err_set(err, ENODATA,
+			       "the first all-reduce of a step is ready before the step before is "
+			       "over: there are no steps to plan for; record more iterations");
 	*ret = b;
 	b = (struct found){.n = 0};
 	return 0;

@@ -19,10 +19,10 @@ def ask(*words):
     return json.loads(subprocess.run([nbox, *words, "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
 def row(d, name): return next(p for p in d["plans"] if p["plan"].startswith(name))
 def near(a, b, share): assert abs(a - b) <= share * abs(b), f"{a} and {b}: further apart than {share:.3g} of it"
-def is_best(d):
+def is_best(d, share=0.03):
     """The recurrence is the re-timing, and the plan is the best row"""
     retimed = [p for p in d["plans"] if "retimed_ms" in p]
-    for p in retimed: near(p["step_ms"], p["retimed_ms"], 0.03)
+    for p in retimed: near(p["step_ms"], p["retimed_ms"], share)
     assert [p["retimed_ms"] for p in retimed if p["is_plan"]] == [min(p["retimed_ms"] for p in retimed)] == [d["after_ms"]], d["plans"]
     assert all("retimed_ms" in p or "cycles" in p["not_retimed"] for p in d["plans"]), d["plans"]
 exec(open("holds.py").read())' "$NBOX"
@@ -34,6 +34,9 @@ says "re-timed" "re-timed"
 says "bucket_cap_mb_list=" "with a list for PyTorch"
 buckets=$(sed -n 's/^ *stepper *//p' <<<"$out")
 exits 0 "its run" run planned "$buckets"
+exits 0 "a run whose buckets are groups of all-reduces" run groups $'bucket 1MiB\ngroup 4'
+exits 0 "a run of one iteration" run once "bucket 1B" --iterations 1 --warmup 0
+exits 1 "which has no steps" "$NBOX" optimize once
 exits 0 "the same of a captured graph" run graph "bucket 1B" --graph
 holds "the recurrence is the re-timing; the plan is the best, wins much, and as much when it runs" <<'P'
 for run in "small", "graph":
@@ -45,6 +48,7 @@ for run in "small", "graph":
     assert [sum(map(int, "+".join(d["mapping"]).split("+")))] == [sum(range(8))]
     assert len(d["gradients"]) == len(d["search"]) == 8
 assert json.load(open("plan.json"))["mapping"] == ask("optimize", "small")["mapping"]
+is_best(ask("optimize", "groups", "--model", "ring:bw=3Gbps,alpha=50us"))
 live = row(ask("optimize", "planned"), "as recorded")["retimed_ms"]
 assert live < 0.7 * row(ask("optimize", "small"), "as recorded")["retimed_ms"], live
 P
@@ -59,7 +63,7 @@ assert d["after_ms"] < 0.75 * row(d, "as recorded")["retimed_ms"], d["plans"]
 P
 holds "a slow rank that has no process is waited for" <<'P'
 d = ask("optimize", "small", "--what-if", "slow:rank=1,compute=3")  # 16 ms of backward pass become 48
-is_best(d)
+is_best(d, 0.1)  # and what this machine was late by three times as much
 assert row(d, "one bucket")["step_ms"] > 72 + 20, d["plans"]
 P
 holds "on another cluster the same run has another plan" <<'P'
