@@ -19,8 +19,8 @@ static int usage(void)
 	      "       nbox optimize --layers FILE [--allreduce TIME,RATE] [OPTION...] [OPTION of a cluster...]\n\n"
 	      "Which gradients of a data-parallel backward pass should be reduced together. RUN is a recorded run of PyTorch's\n"
 	      "DistributedDataParallel or the stepper's style ddp, best one with small buckets: each all-reduce of a step is a\n"
-	      "gradient here, ready when the backward pass came to it. The plan is re-timed: the record, played again with its\n"
-	      "buckets. Beside it stands what DDP, Horovod and BytePS would do.\n\n",
+	      "gradient here, ready when the backward pass came to it. Beside the plan stands what DDP, Horovod and BytePS would\n"
+	      "do. What can be is re-timed: the record, played again with those buckets. The plan is the best of that.\n\n",
 	      stdout);
 	option_help(COMMAND_OPTIMIZE, 23, stdout);
 	fputs("  --out FILE              the plan alone, {\"mapping\": [\"0+1+2\", \"3\"]}: gradients by the order in which they are ready\n"
