@@ -13,10 +13,11 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define MS 1e6
+/* The model is asked for so many sizes exactly; single steps have a best plan of their own looked
+ * for until so many pairs of gradients were looked at. */
 #define SIZES_EXACT 4096
-#define SEARCH_WORK                                                                  \
-	UINT64_C(10000000) /* pairs of gradients that are looked at for single steps \
-			    */
+#define STEPS_TRIED 32
+#define SEARCH_WORK UINT64_C(10000000)
 
 /* What is looked at. */
 struct look {
@@ -259,6 +260,7 @@ static void find_best(struct look *l, const struct buckets_job *job)
 
 	buckets_best(job, &l->in_search, &l->p);
 	best = step_ns(l, &l->p);
+	n = n < STEPS_TRIED ? n : STEPS_TRIED;
 	n = n < f->n_timed ? n : f->n_timed;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct found_times *t = &f->times[(uint64_t)i * f->n_timed / n];
