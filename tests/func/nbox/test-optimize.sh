@@ -89,6 +89,11 @@ exits 0 "of layers alone" "$NBOX" optimize --layers layers --allreduce 1ms,5GB/s
 says "Algorithm 1" "by Algorithm 1"
 says "fused ops" "with op fusion"
 exits 0 "as the model of a cluster says" "$NBOX" optimize --layers layers --nodes 8 --preset p5
+python3 -S -c 'for i in range(300): print(f"l{i} backward={20 + i * 7 % 13}us params={4 * (1 + i * 7919 % 4000)}B")' >many.layers
+holds "of 300 gradients, 45,150 sizes, the model is asked for few, and the plan is still the best" <<'P'
+d = ask("optimize", "--layers", "many.layers", "--nodes", "64", "--gpus-per-node", "8", "--model", "ring:bw=50GB/s,alpha=5us")
+assert d["sizes_asked"] < 2000 and d["after_ms"] <= 1.001 * min(p["step_ms"] for p in d["plans"]), (d["sizes_asked"], d["plans"])
+P
 exits 0 "that must fit" "$NBOX" optimize --layers layers --allreduce 1ms,5GB/s --pass tsfs,mem --mem 3GB
 says "accumulated" "in parts"
 exits 0 "a run with two layers a bucket" run pairs "bucket 512KiB"
