@@ -1,6 +1,7 @@
 /* See chrome.h. */
 #include "trace/chrome.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 void chrome_deinit(struct chrome *c)
 {
-	json_decref(c->info);
+	json_values_deinit(&c->info);
 	free(c->slots);
 	free(c->steps);
 	free(c->waits);
@@ -22,15 +23,26 @@ void chrome_deinit(struct chrome *c)
 	free(c->after.list);
 }
 
-bool chrome_number(const json_t *object, const char *name, uint64_t *ret)
+bool chrome_number(const struct json_value *object, const char *name, uint64_t *ret)
 {
-	const json_t *value = name ? json_object_get(object, name) : object;
-	double d = json_number_value(value);
+	double d = json_value_number(name ? json_value_get(object, name) : object);
 
-	if (!json_is_number(value) || !(d >= 0 && d < 0x1p63))
+	if (!(d >= 0 && d < 0x1p63))
 		return false;
 	*ret = (uint64_t)d;
 	return true;
+}
+
+int chrome_count(const struct json_value *object, const char *name, uint64_t *ret, struct err *err)
+{
+	const struct json_value *v = json_value_get(object, name);
+
+	if (!v || chrome_number(v, NULL, ret))
+		return 0;
+	if (isnan(json_value_number(v)))
+		return err_set(err, EINVAL, "%s: '%.80s' is no number", name,
+			       v->text ? v->text : "");
+	return err_set(err, EINVAL, "%s: %.12g is no count", name, json_value_number(v));
 }
 
 /* Return: 0; -ENOMEM. */
@@ -73,20 +85,36 @@ int chrome_add_wait(struct chrome *c, struct chrome_wait wait)
 	return ADD(c->waits, c->n_waits, c->waits_size, wait);
 }
 
-/* "node7.rank12": of dPRO, and of what nbox writes. */
-static int read_pid(struct chrome *c, const char *pid, struct chrome_slot *slot)
+/* All of @text is a rank's number. */
+static bool names_rank(const char *text, unsigned long *ret)
+{
+	char *end;
+
+	*ret = strtoul(text, &end, 10);
+	return isdigit((unsigned char)text[0]) && !*end;
+}
+
+/* Return: 0; -EINVAL with the sentence. */
+static int check_rank(unsigned long rank, const char *from, struct err *err)
+{
+	return rank < TRACE_RANKS_MAX
+		       ? 0
+		       : err_set(err, EINVAL, "'%.80s': ranks are below %d", from, TRACE_RANKS_MAX);
+}
+
+/* "node7.rank12": of dPRO, and of what nbox writes. Return: 0; -EINVAL with the sentence; -ENOMEM.
+ */
+static int read_pid(struct chrome *c, const char *pid, struct chrome_slot *slot, struct err *err)
 {
 	const char *at = strstr(pid, ".rank");
+	unsigned long rank;
 	char host[256];
-	unsigned int rank;
-	int end = 0;
 
-	if (!at || sscanf(at, ".rank%9u%n", &rank, &end) != 1 || at[end] || at == pid ||
-	    (size_t)(at - pid) >= sizeof(host))
+	if (!at || !names_rank(at + 5, &rank) || at == pid || (size_t)(at - pid) >= sizeof(host))
 		return 0;
 	snprintf(host, sizeof(host), "%.*s", (int)(at - pid), pid);
-	slot->rank = rank;
-	return trace_add_name(c->t, host, &slot->host);
+	slot->rank = (uint32_t)rank;
+	return check_rank(rank, pid, err) < 0 ? -EINVAL : trace_add_name(c->t, host, &slot->host);
 }
 
 /* Return: its number; n_slots: there is none. */
@@ -104,60 +132,72 @@ static int add_slot(struct chrome *c, struct chrome_slot slot, struct err *err)
 {
 	if (c->n_slots == SLOTS_MAX)
 		return err_set(err, EFBIG, "more than %d processes", SLOTS_MAX);
+	c->last_pid = NAN;
 	return ADD(c->slots, c->n_slots, c->slots_size, slot);
 }
 
 /* Return: 0; -ENOMEM. */
-static int pid_of(struct chrome *c, const json_t *event, uint32_t *ret)
+static int pid_of(struct chrome *c, const struct json_value *pid, uint32_t *ret)
 {
-	const json_t *pid = json_object_get(event, "pid");
-	char number[32];
+	double number = json_value_number(pid);
+	char text[32];
 
-	snprintf(number, sizeof(number), "%.0f", json_number_value(pid));
-	return trace_add_name(c->t, json_is_string(pid) ? json_string_value(pid) : number, ret);
+	snprintf(text, sizeof(text), "%.0f", isnan(number) ? 0 : number);
+	return trace_add_name(c->t, json_value_text(pid) ? json_value_text(pid) : text, ret);
 }
 
-int chrome_name_slot(struct chrome *c, const json_t *event, struct err *err)
+int chrome_name_slot(struct chrome *c, const struct json_value *event, struct err *err)
 {
-	const char *name =
-		json_string_value(json_object_get(json_object_get(event, "args"), "name"));
+	const char *name = json_value_text(json_value_get(json_value_get(event, "args"), "name"));
 	struct chrome_slot slot = {.host = TRACE_NONE};
-	int r, end = 0;
+	unsigned long rank;
+	int r;
 
-	if (!name || sscanf(name, "rank %9u%n", &slot.rank, &end) != 1 || name[end])
+	if (!name || strncmp(name, "rank ", 5) != 0 || !names_rank(name + 5, &rank))
 		return 0;
-	r = pid_of(c, event, &slot.pid);
+	r = check_rank(rank, name, err);
+	slot.rank = (uint32_t)rank;
+	if (r == 0)
+		r = pid_of(c, json_value_get(event, "pid"), &slot.pid);
 	return r < 0 || find_slot(c, slot.pid) < c->n_slots ? r : add_slot(c, slot, err);
 }
 
-int chrome_slot(struct chrome *c, const json_t *event, uint32_t *ret, struct err *err)
+int chrome_slot(struct chrome *c, const struct json_value *event, uint32_t *ret, struct err *err)
 {
-	const json_t *pid = json_object_get(event, "pid");
+	const struct json_value *pid = json_value_get(event, "pid");
 	struct chrome_slot slot = {TRACE_NONE, TRACE_NONE, TRACE_NONE, false};
 	size_t i;
-	int r = pid_of(c, event, &slot.pid);
+	int r;
 
+	if (c->n_slots && json_value_number(pid) == c->last_pid) {
+		*ret = c->last_slot;
+		return 0;
+	}
+	r = pid_of(c, pid, &slot.pid);
 	if (r < 0)
 		return r;
 	i = find_slot(c, slot.pid);
-	if (i == c->n_slots && json_is_string(pid)) {
-		r = read_pid(c, json_string_value(pid), &slot);
+	if (i == c->n_slots && json_value_text(pid)) {
+		r = read_pid(c, json_value_text(pid), &slot, err);
 	} else if (i == c->n_slots) {
 		slot.pid = TRACE_NONE; /* PyTorch's: a process, and its GPUs */
 		i = find_slot(c, slot.pid);
 	}
-	*ret = (uint32_t)i;
-	return r < 0 || i < c->n_slots ? r : add_slot(c, slot, err);
+	if (r == 0 && i == c->n_slots)
+		r = add_slot(c, slot, err);
+	c->last_pid = json_value_number(pid);
+	c->last_slot = *ret = (uint32_t)i;
+	return r;
 }
 
-int chrome_times(struct chrome *c, const json_t *event, double *ret_start_ns, double *ret_end_ns,
-		 struct err *err)
+int chrome_times(struct chrome *c, const struct json_value *event, double *ret_start_ns,
+		 double *ret_end_ns, struct err *err)
 {
-	const json_t *ts = json_object_get(event, "ts"), *dur = json_object_get(event, "dur");
-	double start = json_number_value(ts), us = json_number_value(dur);
+	double start = json_value_number(json_value_get(event, "ts")),
+	       us = json_value_number(json_value_get(event, "dur"));
 
-	if (!json_is_number(ts) || !json_is_number(dur))
-		return err_set(err, EINVAL, "it has no time (ts and dur, in us)");
+	if (isnan(start) || isnan(us))
+		return err_set(err, EINVAL, "it has no time (ts and dur, numbers, in us)");
 	if (!(fabs(start) < 0x1p53))
 		return err_set(err, EINVAL, "its time of %g us is none", start);
 	if (!(us >= 0))
@@ -170,34 +210,38 @@ int chrome_times(struct chrome *c, const json_t *event, double *ret_start_ns, do
 	return 0;
 }
 
-/* What it waited for, by the file's numbers. */
-static int add_after(struct chrome *c, const json_t *args, const struct trace_op *op, uint32_t n)
+/* What it waited for, by the file's numbers. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+static int add_after(struct chrome *c, const struct json_value *args, const struct trace_op *op,
+		     uint32_t n, struct err *err)
 {
-	const json_t *waits = json_object_get(args, "waits"), *on;
+	const struct json_value *waits = json_value_get(args, "waits"), *on = NULL;
 	uint64_t id;
-	size_t i;
 	int r = 0;
 
 	if (chrome_number(args, "op", &id))
 		r = chrome_add_id(&c->numbers, id, op->rank, n);
-	json_array_foreach(waits, i, on) if (r == 0 && json_is_number(on) &&
-					     json_number_value(on) >= 0 &&
-					     json_number_value(on) < 0x1p53) r =
-		chrome_add_id(&c->after, (uint64_t)json_number_value(on), op->rank, n);
+	while (r == 0 && (on = json_value_next(waits, on)) != NULL)
+		if (chrome_number(on, NULL, &id))
+			r = chrome_add_id(&c->after, id, op->rank, n);
+		else
+			return err_set(err, EINVAL, "it waits for what has no number of an op");
 	return r;
 }
 
-int chrome_add(struct chrome *c, const json_t *event, struct trace_op *op, uint32_t *ret,
-	       struct err *err)
+int chrome_add(struct chrome *c, const struct json_value *event, const char *name,
+	       struct trace_op *op, uint32_t *ret, struct err *err)
 {
-	const char *name = json_string_value(json_object_get(event, "name"));
-	const json_t *args = json_object_get(event, "args");
-	uint64_t n;
+	const struct json_value *args = json_value_get(event, "args");
+	uint64_t step = UINT64_MAX; /* TRACE_NONE */
 	int r = chrome_times(c, event, &op->start_ns, &op->end_ns, err);
 
 	if (r == 0 && strlen(name) > NAME_BYTES_MAX)
 		r = err_set(err, EFBIG, "its name has more than %d bytes", NAME_BYTES_MAX);
-	op->step = chrome_number(args, "step", &n) && n < TRACE_NONE ? (uint32_t)n : TRACE_NONE;
+	if (r == 0)
+		r = chrome_count(args, "step", &step, err);
+	if (r == 0 && step >= TRACE_NONE && step != UINT64_MAX)
+		r = err_set(err, EINVAL, "step: %.12g is too large", (double)step);
+	op->step = (uint32_t)step;
 	op->launched_by = TRACE_NONE;
 	if (r == 0)
 		r = trace_add_name(c->t, name, &op->name);
@@ -206,5 +250,5 @@ int chrome_add(struct chrome *c, const json_t *event, struct trace_op *op, uint3
 	if (r < 0)
 		return r;
 	c->slots[op->rank].is_used = true;
-	return add_after(c, args, op, *ret);
+	return add_after(c, args, op, *ret, err);
 }

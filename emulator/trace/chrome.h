@@ -2,9 +2,9 @@
  * ops until all of it is there. */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 
+#include "trace/json-value.h"
 #include "trace/trace.h"
 
 /* Events of one process, which are of one rank. What they belong to may be said behind them. */
@@ -46,7 +46,9 @@ struct chrome {
 	bool has_zero;
 	double zero_us;   /* what its ops' times count from: its first time */
 	uint64_t base_ns; /* of its times; 0: not said */
-	json_t *info;     /* owned: distributedInfo; NULL */
+	double last_pid;  /* a number, whose slot is last_slot; NAN: none */
+	uint32_t last_slot;
+	struct json_values info; /* owned: distributedInfo; of none */
 	struct chrome_slot *slots;
 	struct chrome_step *steps;
 	struct chrome_wait *waits;
@@ -58,21 +60,24 @@ struct chrome {
 };
 
 void chrome_deinit(struct chrome *c);
-/* Of an event; ops have it as their rank until the file ends. Return: 0; -EFBIG with the sentence;
- * -ENOMEM. */
-int chrome_slot(struct chrome *c, const json_t *event, uint32_t *ret, struct err *err);
+/* Of an event; ops have it as their rank until the file ends. Return: 0; -EINVAL, -EFBIG with the
+ * sentence; -ENOMEM. */
+int chrome_slot(struct chrome *c, const struct json_value *event, uint32_t *ret, struct err *err);
 /* An event that names its process "rank N", as nbox report --trace does: it is that rank's. Return:
  * as chrome_slot(). */
-int chrome_name_slot(struct chrome *c, const json_t *event, struct err *err);
+int chrome_name_slot(struct chrome *c, const struct json_value *event, struct err *err);
 /* When the event is. Return: 0; -EINVAL with the sentence. */
-int chrome_times(struct chrome *c, const json_t *event, double *ret_start_ns, double *ret_end_ns,
-		 struct err *err);
-/* Adds the event's op, whose kind, stream and slot are set: with its times, name and what all forms
- * say in args. Return: 0; -EINVAL, -EFBIG with the sentence; -ENOMEM. */
-int chrome_add(struct chrome *c, const json_t *event, struct trace_op *op, uint32_t *ret,
-	       struct err *err);
+int chrome_times(struct chrome *c, const struct json_value *event, double *ret_start_ns,
+		 double *ret_end_ns, struct err *err);
+/* Adds the event's op, which is called @name, and whose kind, stream and slot are set: with its
+ * times and what all forms say in args. Return: 0; -EINVAL, -EFBIG with the sentence; -ENOMEM. */
+int chrome_add(struct chrome *c, const struct json_value *event, const char *name,
+	       struct trace_op *op, uint32_t *ret, struct err *err);
 int chrome_add_id(struct chrome_ids *ids, uint64_t id, uint32_t slot, uint32_t op);
 int chrome_add_step(struct chrome *c, struct chrome_step step);
 int chrome_add_wait(struct chrome *c, struct chrome_wait wait);
 /* Of @object's member @name; NULL: @object itself. Return: false: it is no number, 0 or more. */
-bool chrome_number(const json_t *object, const char *name, uint64_t *ret);
+bool chrome_number(const struct json_value *object, const char *name, uint64_t *ret);
+/* So; *ret stays where the member is missing. Return: 0; -EINVAL with the sentence: it is there,
+ * and is no number, 0 or more. */
+int chrome_count(const struct json_value *object, const char *name, uint64_t *ret, struct err *err);

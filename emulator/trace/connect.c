@@ -24,20 +24,20 @@ static const char *base_name(const char *path)
  */
 
 /* By the header, else by a number behind "rank" in the file's name, else 0. */
-static uint32_t file_rank(const struct chrome *c)
+static uint64_t file_rank(const struct chrome *c)
 {
 	const char *at = base_name(c->file), *found = NULL;
 	uint64_t rank;
 
-	if (chrome_number(c->info, "rank", &rank) && rank < TRACE_RANKS_MAX)
-		return (uint32_t)rank;
+	if (chrome_number(c->info.list, "rank", &rank))
+		return rank;
 	while ((at = strcasestr(at, "rank")) != NULL) {
 		at += 4;
 		found = isdigit((unsigned char)at[0])                            ? at
 			: at[0] && isdigit((unsigned char)at[1]) && at[0] != '/' ? at + 1
 										 : found;
 	}
-	return found ? (uint32_t)(strtoul(found, NULL, 10) % TRACE_RANKS_MAX) : 0;
+	return found ? strtoul(found, NULL, 10) : 0;
 }
 
 /* Return: 0; -ENOMEM. */
@@ -94,8 +94,8 @@ static int check_members(const struct chrome *c, struct err *err)
 	return 0;
 }
 
-/* Ops' ranks, which are slots until now. Return: 0; -EEXIST, -EINVAL with the sentence; -ENOMEM.
- */
+/* Ops' ranks, which are slots until now. Return: 0; -EEXIST, -EINVAL, -EFBIG with the sentence;
+ * -ENOMEM. */
 static int find_ranks(struct chrome *c, const char *host, struct err *err)
 {
 	CLEANUP(freep) uint32_t *ranks = calloc(c->n_slots + 1, sizeof(*ranks));
@@ -105,27 +105,33 @@ static int find_ranks(struct chrome *c, const char *host, struct err *err)
 
 	for (size_t i = 0; r == 0 && i < c->n_slots; i++) {
 		const struct chrome_slot *s = &c->slots[i];
-		uint32_t rank = s->rank == TRACE_NONE ? file_rank(c) : s->rank, of;
+		uint64_t rank = s->rank == TRACE_NONE ? file_rank(c) : s->rank;
+		uint32_t of;
 
 		if (!s->is_used)
 			continue;
+		if (rank >= TRACE_RANKS_MAX)
+			return err_set(err, EINVAL,
+				       "%s: is of rank %llu, as its distributedInfo or its name "
+				       "says: ranks are below %d",
+				       c->file, (unsigned long long)rank, TRACE_RANKS_MAX);
 		r = s->host == TRACE_NONE ? file_host(c, host, &of)
 					  : trace_add_host(t, trace_name(t, s->host), &of);
 		if (r == 0 && t->n_ranks == TRACE_TRACED_MAX)
 			return err_set(err, EFBIG, "%s: more than %d ranks", c->file,
 				       TRACE_TRACED_MAX);
 		if (r == 0)
-			r = trace_add_rank(t, rank, of, &ranks[i]);
+			r = trace_add_rank(t, (uint32_t)rank, of, &ranks[i]);
 		if (r == -EEXIST)
 			return err_set(err, EEXIST,
 				       "%s: is of rank %u, as what was read before it: a trace "
 				       "says whose it is in distributedInfo, or by a name such as "
 				       "rank-3.json",
-				       c->file, rank);
+				       c->file, (uint32_t)rank);
 	}
 	for (uint32_t i = c->first; r == 0 && i < t->n_ops; i++)
 		t->ops[i].rank = ranks[t->ops[i].rank];
-	if (chrome_number(c->info, "world_size", &world) && world < TRACE_RANKS_MAX &&
+	if (chrome_number(c->info.list, "world_size", &world) && world < TRACE_RANKS_MAX &&
 	    world > t->world)
 		t->world = (uint32_t)world;
 	return r < 0 ? r : check_members(c, err);

@@ -5,27 +5,34 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "schedule/coll.h"
 
 #define STREAM_COMM 1 /* computation has 0 */
 
-/* "Comm.4.SEND~>0_1_2_3": with what names the message among those of the tensor. */
-static json_t *full_name(const char *name, const json_t *args)
+/* "Comm.4.SEND~>0_1_2_3": with what names the message among those of the tensor; @name: where it
+ * has that, or nothing says it. *ret_owned: what is to be freed. Return: NULL: no memory. */
+static const char *full_name(const char *name, const struct json_value *args, char **ret_owned)
 {
-	const char *told = json_string_value(json_object_get(args, "name")),
+	const char *told = json_value_text(json_value_get(args, "name")),
 		   *suffix = told ? strstr(told, "~>") : NULL;
 	uint64_t loop, channel, chunk, slice;
+	int r;
 
 	if (strstr(name, "~>"))
-		return json_string(name);
+		return name;
 	if (suffix)
-		return json_sprintf("%s%s", name, suffix);
-	if (chrome_number(args, "loopId", &loop) && chrome_number(args, "channelId", &channel) &&
-	    chrome_number(args, "chunkId", &chunk) && chrome_number(args, "sliceId", &slice))
-		return json_sprintf("%s~>%u_%u_%u_%u", name, (unsigned int)loop,
-				    (unsigned int)channel, (unsigned int)chunk,
-				    (unsigned int)slice);
-	return json_string(name);
+		r = asprintf(ret_owned, "%s%s", name, suffix);
+	else if (chrome_number(args, "loopId", &loop) &&
+		 chrome_number(args, "channelId", &channel) &&
+		 chrome_number(args, "chunkId", &chunk) && chrome_number(args, "sliceId", &slice))
+		r = asprintf(ret_owned, "%s~>%u_%u_%u_%u", name, (unsigned int)loop,
+			     (unsigned int)channel, (unsigned int)chunk, (unsigned int)slice);
+	else
+		return name;
+	if (r < 0)
+		*ret_owned = NULL;
+	return *ret_owned;
 }
 
 static void read_comm(const char *name, struct trace_op *op)
@@ -51,12 +58,12 @@ static void read_comm(const char *name, struct trace_op *op)
 		op->coll = COLL_ALLREDUCE;
 }
 
-int dpro_event(struct chrome *c, const json_t *event, struct err *err)
+int dpro_event(struct chrome *c, const struct json_value *event, struct err *err)
 {
 	static const char *const computes[] = {"FW.", "BW.", "OUTPUT.", "UPDATE", "I/O"};
-	const char *name = json_string_value(json_object_get(event, "name"));
-	const json_t *args = json_object_get(event, "args");
-	json_auto_t *named = NULL;
+	const char *name = json_value_text(json_value_get(event, "name"));
+	const struct json_value *args = json_value_get(event, "args");
+	CLEANUP(freep) char *owned = NULL;
 	struct trace_op op = {.seq = UINT64_MAX,
 			      .kind = TRACE_COMPUTE,
 			      .coll = TRACE_NONE,
@@ -80,10 +87,10 @@ int dpro_event(struct chrome *c, const json_t *event, struct err *err)
 		if (chrome_number(args, "peer", &peer) && peer < TRACE_NONE)
 			op.peer = (uint32_t)peer;
 		chrome_number(args, "bytes", &op.bytes);
-		named = json_copy((json_t *)(uintptr_t)event);
-		if (!named || json_object_set_new(named, "name", full_name(name, args)) < 0)
+		name = full_name(name, args, &owned);
+		if (!name)
 			return -ENOMEM;
 	}
-	r = chrome_add(c, named ? named : event, &op, &n, err);
+	r = chrome_add(c, event, name, &op, &n, err);
 	return r < 0 ? r : 1;
 }

@@ -6,4 +6,4 @@
 #include "trace/chrome.h"
 
 /* Return: 1: it is one; 0: it is none; -EINVAL, -EFBIG with the sentence; -ENOMEM. */
-int dpro_event(struct chrome *c, const json_t *event, struct err *err);
+int dpro_event(struct chrome *c, const struct json_value *event, struct err *err);

@@ -1,17 +1,18 @@
 /* Chrome's trace events (JSON), event by event, so that a file of any size takes no memory of its
- * own. The file is somebody else's: what it holds is bounded. */
+ * own but 2 MiB. The file is somebody else's: what it holds is bounded. */
 #pragma once
 
-#include <jansson.h>
 #include <stdio.h>
 
 #include "base/err.h"
+#include "trace/json-value.h"
 
 struct events_sink {
-	/* What is beside the list of events; NULL: nobody asks. */
-	int (*member)(void *ctx, const char *key, const json_t *value, struct err *err);
+	/* What is beside the list of events; NULL: nobody asks. What it takes out of @values, zeros
+	 * in its place, is its own. */
+	int (*member)(void *ctx, const char *key, struct json_values *values, struct err *err);
 	/* @event: an object, borrowed for the call. */
-	int (*event)(void *ctx, const json_t *event, struct err *err);
+	int (*event)(void *ctx, const struct json_value *event, struct err *err);
 	/* Both return 0; negative errno, perhaps with the sentence. */
 };
 

@@ -22,7 +22,7 @@ static const struct {
 	{"cuda_sync", WAIT},  {"user_annotation", RANGE},
 };
 
-static uint32_t number_or(const json_t *object, const char *name, uint32_t other)
+static uint32_t number_or(const struct json_value *object, const char *name, uint32_t other)
 {
 	uint64_t n;
 
@@ -35,18 +35,16 @@ static uint32_t number_or(const json_t *object, const char *name, uint32_t other
 /* The members that the file's header says of the group. Return: how many; 0; -ENOMEM. */
 static int told_members(const struct chrome *c, const char *group, uint64_t n, uint32_t **ret)
 {
-	const json_t *list = json_object_get(c->info, "pg_config"), *entry;
+	const struct json_value *list = json_value_get(c->info.list, "pg_config"), *entry = NULL;
 	uint64_t world;
-	size_t i;
 
-	json_array_foreach(list, i, entry)
-	{
-		const char *name = json_string_value(json_object_get(entry, "pg_name"));
+	while ((entry = json_value_next(list, entry)) != NULL) {
+		const char *name = json_value_text(json_value_get(entry, "pg_name"));
 
 		if (name && strcmp(name, group) == 0)
-			return torch_ranks(json_object_get(entry, "ranks"), ret);
+			return torch_ranks(json_value_get(entry, "ranks"), ret);
 	}
-	if (!chrome_number(c->info, "world_size", &world) || world != n || n > TRACE_RANKS_MAX)
+	if (!chrome_number(c->info.list, "world_size", &world) || world != n || n > TRACE_RANKS_MAX)
 		return 0;
 	*ret = calloc(n + 1, sizeof(**ret));
 	for (uint32_t rank = 0; *ret && rank < n; rank++)
@@ -54,20 +52,11 @@ static int told_members(const struct chrome *c, const char *group, uint64_t n, u
 	return *ret ? (int)n : -ENOMEM;
 }
 
-/* A number that may be missing. Return: 0; -EINVAL with the sentence: it is there, and is no count.
- */
-static int read_count(const json_t *args, const char *name, uint64_t *ret, struct err *err)
-{
-	if (chrome_number(args, name, ret) || !json_object_get(args, name))
-		return 0;
-	return err_set(err, EINVAL, "%s: %.12g is no count", name,
-		       json_number_value(json_object_get(args, name)));
-}
-
 /* Return: 0; -EINVAL, -EFBIG with the sentence; -ENOMEM. */
-static int find_comm(struct chrome *c, const json_t *args, uint32_t *ret, struct err *err)
+static int find_comm(struct chrome *c, const struct json_value *args, uint32_t *ret,
+		     struct err *err)
 {
-	const char *group = json_string_value(json_object_get(args, "Process Group Name"));
+	const char *group = json_value_text(json_value_get(args, "Process Group Name"));
 	CLEANUP(freep) uint32_t *members = NULL;
 	uint64_t n = 0;
 	int known;
@@ -80,7 +69,7 @@ static int find_comm(struct chrome *c, const json_t *args, uint32_t *ret, struct
 			       (double)n, TRACE_RANKS_MAX);
 	if (c->t->n_comms == COMMS_MAX)
 		return err_set(err, EFBIG, "more than %d process groups", COMMS_MAX);
-	known = torch_ranks(json_object_get(args, "Process Group Ranks"), &members);
+	known = torch_ranks(json_value_get(args, "Process Group Ranks"), &members);
 	if (known >= 0 && (uint64_t)known != n) {
 		free(steal_ptr(members));
 		known = told_members(c, group, n, &members);
@@ -110,12 +99,12 @@ static uint64_t count_of(uint32_t kind, uint64_t in, uint64_t out, uint64_t grou
 }
 
 /* What PyTorch says of NCCL's kernel. Return: 0; -EINVAL, -EFBIG with the sentence; -ENOMEM. */
-static int read_collective(struct chrome *c, const json_t *args, const char *kernel,
+static int read_collective(struct chrome *c, const struct json_value *args, const char *kernel,
 			   struct trace_op *op, struct err *err)
 {
-	const char *name = json_string_value(json_object_get(args, "Collective name"));
+	const char *name = json_value_text(json_value_get(args, "Collective name"));
 	uint64_t in = 0, out = 0, group = 0, bytes,
-		 each = torch_type_bytes(json_string_value(json_object_get(args, "dtype")));
+		 each = torch_type_bytes(json_value_text(json_value_get(args, "dtype")));
 	int kind = torch_collective(name, kernel), r;
 
 	op->kind = TRACE_COLLECTIVE;
@@ -127,9 +116,9 @@ static int read_collective(struct chrome *c, const json_t *args, const char *ker
 		op->coll = (uint32_t)kind;
 		op->peer = number_or(args, "Root", TRACE_NONE);
 	}
-	r = read_count(args, "In msg nelems", &in, err);
-	r = r < 0 ? r : read_count(args, "Out msg nelems", &out, err);
-	r = r < 0 ? r : read_count(args, "Group size", &group, err);
+	r = chrome_count(args, "In msg nelems", &in, err);
+	r = r < 0 ? r : chrome_count(args, "Out msg nelems", &out, err);
+	r = r < 0 ? r : chrome_count(args, "Group size", &group, err);
 	if (r < 0)
 		return r;
 	if (__builtin_mul_overflow(count_of(op->coll, in, out, group), each, &bytes))
@@ -145,11 +134,11 @@ static int read_collective(struct chrome *c, const json_t *args, const char *ker
  */
 
 /* Of the GPU. */
-static int take_gpu(struct chrome *c, const json_t *event, enum category category,
+static int take_gpu(struct chrome *c, const struct json_value *event, enum category category,
 		    struct trace_op *op, struct err *err)
 {
-	const char *name = json_string_value(json_object_get(event, "name"));
-	const json_t *args = json_object_get(event, "args");
+	const char *name = json_value_text(json_value_get(event, "name"));
+	const struct json_value *args = json_value_get(event, "args");
 	uint64_t correlation;
 	uint32_t n;
 	int r = 0;
@@ -158,20 +147,20 @@ static int take_gpu(struct chrome *c, const json_t *event, enum category categor
 	op->stream = number_or(args, "stream", op->stream);
 	if (category == COPY)
 		chrome_number(args, "bytes", &op->bytes);
-	else if (strncmp(name, "nccl", 4) == 0 || json_object_get(args, "Collective name"))
+	else if (strncmp(name, "nccl", 4) == 0 || json_value_get(args, "Collective name"))
 		r = read_collective(c, args, name, op, err);
 	if (r == 0)
-		r = chrome_add(c, event, op, &n, err);
+		r = chrome_add(c, event, name, op, &n, err);
 	if (r == 0 && chrome_number(args, "correlation", &correlation) && correlation)
 		r = chrome_add_id(&c->gpu, correlation, op->rank, n);
 	return r;
 }
 
 /* An operator, or a call of CUDA: those for which a GPU's op may name them have a correlation. */
-static int take_host(struct chrome *c, const json_t *event, enum category category,
+static int take_host(struct chrome *c, const struct json_value *event, enum category category,
 		     struct trace_op *op, struct err *err)
 {
-	const char *name = json_string_value(json_object_get(event, "name"));
+	const char *name = json_value_text(json_value_get(event, "name"));
 	uint64_t correlation;
 	uint32_t n;
 	int r;
@@ -179,18 +168,18 @@ static int take_host(struct chrome *c, const json_t *event, enum category catego
 	op->kind = category == OPERATOR          ? TRACE_HOST
 		   : strstr(name, "Synchronize") ? TRACE_SYNC
 						 : TRACE_CALL;
-	r = chrome_add(c, event, op, &n, err);
-	if (r == 0 && chrome_number(json_object_get(event, "args"), "correlation", &correlation) &&
+	r = chrome_add(c, event, name, op, &n, err);
+	if (r == 0 && chrome_number(json_value_get(event, "args"), "correlation", &correlation) &&
 	    correlation)
 		r = chrome_add_id(&c->calls, correlation, op->rank, n);
 	return r;
 }
 
 /* What waits for which stream: written with enable_cuda_sync_events. */
-static int take_wait(struct chrome *c, const json_t *event, uint32_t slot)
+static int take_wait(struct chrome *c, const struct json_value *event, uint32_t slot)
 {
-	const char *name = json_string_value(json_object_get(event, "name"));
-	const json_t *args = json_object_get(event, "args");
+	const char *name = json_value_text(json_value_get(event, "name"));
+	const struct json_value *args = json_value_get(event, "args");
 	struct chrome_wait w = {.slot = slot, .is_host = strcmp(name, "Stream Wait Event") != 0};
 
 	w.stream = number_or(args, "stream", TRACE_NONE);
@@ -203,9 +192,10 @@ static int take_wait(struct chrome *c, const json_t *event, uint32_t slot)
 	return chrome_add_wait(c, w);
 }
 
-static int take_range(struct chrome *c, const json_t *event, uint32_t slot, struct err *err)
+static int take_range(struct chrome *c, const struct json_value *event, uint32_t slot,
+		      struct err *err)
 {
-	const char *name = json_string_value(json_object_get(event, "name"));
+	const char *name = json_value_text(json_value_get(event, "name"));
 	struct chrome_step step = {.slot = slot};
 	int r;
 
@@ -216,9 +206,9 @@ static int take_range(struct chrome *c, const json_t *event, uint32_t slot, stru
 	return r < 0 ? r : chrome_add_step(c, step);
 }
 
-int kineto_event(struct chrome *c, const json_t *event, struct err *err)
+int kineto_event(struct chrome *c, const struct json_value *event, struct err *err)
 {
-	const char *category = json_string_value(json_object_get(event, "cat"));
+	const char *category = json_value_text(json_value_get(event, "cat"));
 	struct trace_op op = {.seq = UINT64_MAX,
 			      .coll = TRACE_NONE,
 			      .comm = TRACE_NONE,

@@ -2,6 +2,7 @@
 #include "trace/read.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -10,24 +11,25 @@
 #include "trace/events.h"
 #include "trace/kineto.h"
 
-static int take_member(void *ctx, const char *key, const json_t *value,
+static int take_member(void *ctx, const char *key, struct json_values *values,
 		       struct err *err __attribute__((unused)))
 {
 	struct chrome *c = ctx;
 
 	if (strcmp(key, "baseTimeNanoseconds") == 0) {
-		chrome_number(value, NULL, &c->base_ns);
+		chrome_number(values->list, NULL, &c->base_ns);
 	} else if (strcmp(key, "distributedInfo") == 0) {
-		json_decref(c->info);
-		c->info = json_deep_copy(value);
+		json_values_deinit(&c->info);
+		c->info = *values;
+		*values = (struct json_values){0};
 	}
 	return 0;
 }
 
-static int take_event(void *ctx, const json_t *event, struct err *err)
+static int take_event(void *ctx, const struct json_value *event, struct err *err)
 {
-	const char *phase = json_string_value(json_object_get(event, "ph"));
-	const char *name = json_string_value(json_object_get(event, "name"));
+	const char *phase = json_value_text(json_value_get(event, "ph"));
+	const char *name = json_value_text(json_value_get(event, "name"));
 	struct chrome *c = ctx;
 	int r = 0;
 
@@ -48,7 +50,8 @@ static int take_event(void *ctx, const json_t *event, struct err *err)
 int trace_read(FILE *f, const char *file, const char *host, struct trace *t, struct err *err)
 {
 	static const struct events_sink sink = {take_member, take_event};
-	CLEANUP(chrome_deinit) struct chrome c = {.t = t, .file = file, .first = t->n_ops};
+	CLEANUP(chrome_deinit)
+	struct chrome c = {.t = t, .file = file, .first = t->n_ops, .last_pid = NAN};
 	int r = events_read(f, file, &sink, &c, err);
 
 	if (r == 0 && t->n_ops == c.first)

@@ -61,20 +61,19 @@ uint32_t torch_type_bytes(const char *name)
 	return name && strncmp(name, "Float8", 6) == 0 ? 1 : 0;
 }
 
-int torch_ranks(const json_t *value, uint32_t **ret)
+int torch_ranks(const struct json_value *value, uint32_t **ret)
 {
-	const char *text = json_string_value(value);
-	size_t n_max = text ? strlen(text) : json_array_size(value), n = 0;
+	const char *text = json_value_text(value);
+	const struct json_value *one = NULL;
+	size_t n_max = text ? strlen(text) : value ? value->n_inside : 0, n = 0;
 	CLEANUP(freep) uint32_t *ranks = calloc(n_max + 1, sizeof(*ranks));
 
 	if (!ranks)
 		return -ENOMEM;
-	for (; !text && n < n_max; n++) {
-		double d = json_number_value(json_array_get(value, n));
-
-		if (!(d >= 0 && d < INT_MAX))
+	while ((one = json_value_next(value, one)) != NULL) {
+		if (!(one->number >= 0 && one->number < INT_MAX))
 			return 0;
-		ranks[n] = (uint32_t)d;
+		ranks[n++] = (uint32_t)one->number;
 	}
 	for (const char *at = text; at && *at; at++) {
 		if (*at == '.')

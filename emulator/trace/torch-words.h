@@ -1,8 +1,9 @@
 /* How PyTorch calls collectives, types and ranks. */
 #pragma once
 
-#include <jansson.h>
 #include <stdint.h>
+
+#include "trace/json-value.h"
 
 enum { TORCH_SEND = 1000, TORCH_RECV };
 
@@ -13,4 +14,4 @@ int torch_collective(const char *name, const char *kernel);
 uint32_t torch_type_bytes(const char *name);
 /* The ranks of "[0, 1, 7]", or of a list. *ret is the caller's. Return: how many; 0: not all of
  * them are said, or it is no such list; -ENOMEM. */
-int torch_ranks(const json_t *value, uint32_t **ret);
+int torch_ranks(const struct json_value *value, uint32_t **ret);

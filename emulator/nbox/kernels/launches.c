@@ -2,6 +2,7 @@
 #include "nbox/kernels/launches.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +44,20 @@ static int take_kernel(struct launches *t, const char *name, double us, double o
 	return t->list[t->n].name ? (t->n++, 0) : -ENOMEM;
 }
 
-/* Dimension @i of tensor @tensor of "Input Dims"; 0: there is none. */
-static uint64_t dimension(const json_t *dims, size_t tensor, size_t i)
+/* The @i-th one of a list, from 0 on. NULL: there is none. */
+static const struct json_value *value_at(const struct json_value *list, size_t i)
 {
-	double d = json_number_value(json_array_get(json_array_get(dims, tensor), i));
+	const struct json_value *v = json_value_next(list, NULL);
+
+	while (v && i--)
+		v = json_value_next(list, v);
+	return v;
+}
+
+/* Dimension @i of tensor @tensor of "Input Dims"; 0: there is none. */
+static uint64_t dimension(const struct json_value *dims, size_t tensor, size_t i)
+{
+	double d = json_value_number(value_at(value_at(dims, tensor), i));
 
 	return d >= 1 && d < 0x1p40 ? (uint64_t)d : 0;
 }
@@ -75,12 +86,11 @@ static const struct {
 };
 
 /* Return: false: it is not said what is multiplied. */
-static bool read_product(const json_t *args, size_t tensor, size_t n_dims,
+static bool read_product(const struct json_value *args, size_t tensor, size_t n_dims,
 			 struct kernel_product *ret)
 {
-	const json_t *dims = json_object_get(args, "Input Dims");
-	const char *type =
-		json_string_value(json_array_get(json_object_get(args, "Input type"), tensor));
+	const struct json_value *dims = json_value_get(args, "Input Dims");
+	const char *type = json_value_text(value_at(json_value_get(args, "Input type"), tensor));
 	size_t i = 0;
 
 	while (type && i < ARRAY_SIZE(types) && strcmp(types[i].name, type) != 0)
@@ -97,7 +107,8 @@ static bool read_product(const json_t *args, size_t tensor, size_t n_dims,
 	return ret->m && ret->n && ret->k && ret->batch;
 }
 
-static int take_operator(struct launches *t, const char *name, const json_t *args, double op)
+static int take_operator(struct launches *t, const char *name, const struct json_value *args,
+			 double op)
 {
 	struct kernel_product product;
 	char key[32], text[128];
@@ -128,16 +139,15 @@ static const char *copy_name(const char *name)
 	return kernel_copy_name(COPY_FILL);
 }
 
-static int take_event(void *ctx, const json_t *event, struct err *err)
+static int take_event(void *ctx, const struct json_value *event, struct err *err)
 {
 	struct launches *t = ctx;
-	const char *category = json_string_value(json_object_get(event, "cat"));
-	const char *name = json_string_value(json_object_get(event, "name"));
-	const json_t *args = json_object_get(event, "args"),
-		     *id = json_object_get(args, "External id");
-	double op = id && json_number_value(id) >= 0 && json_number_value(id) < 0x1p53
-			    ? json_number_value(id)
-			    : -1;
+	const char *category = json_value_text(json_value_get(event, "cat"));
+	const char *name = json_value_text(json_value_get(event, "name"));
+	const struct json_value *args = json_value_get(event, "args");
+	double id = json_value_number(json_value_get(args, "External id")),
+	       op = id >= 0 && id < 0x1p53 ? id : -1,
+	       us = json_value_number(json_value_get(event, "dur"));
 
 	if (!category || !name || !name[0])
 		return 0;
@@ -154,9 +164,9 @@ static int take_event(void *ctx, const json_t *event, struct err *err)
 	if (strlen(name) > NAME_MAX_BYTES)
 		return err_set(err, EFBIG, "the name of a kernel has more than %d bytes",
 			       NAME_MAX_BYTES);
-	if (!json_is_number(json_object_get(event, "dur")))
+	if (isnan(us))
 		return err_set(err, EINVAL, "a kernel without a time (dur, in us)");
-	return take_kernel(t, name, json_number_value(json_object_get(event, "dur")), op, err);
+	return take_kernel(t, name, us, op, err);
 }
 
 void launches_deinit(struct launches *l)

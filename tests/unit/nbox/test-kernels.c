@@ -169,7 +169,7 @@ static void an_event_without_end_is_not_read_for_ever(void **state)
 	memcpy(text, "[{\"", 3);
 	text[n] = '\0';
 	assert_int_equal(read_text(text, &trace, &err), -EFBIG);
-	assert_string_equal(err.text, "t.json: a value has more than 1048576 bytes");
+	assert_string_equal(err.text, "t.json: event 1: a value has more than 1048576 bytes");
 }
 
 int main(void)

@@ -151,6 +151,22 @@ static void refused(void **state)
 		 "3, \"dur\": 1, \"args\": {\"op\": 2, \"waits\": [1]}}]",
 		 "f: 'k' at 1.000 us waits for itself, by way of what it waits for"},
 		{"[" X "-5, \"dur\": 1}]", "f: its times begin at -5 us"},
+		{"[" X "\"1\", \"dur\": 1}]", "f: event 1: 'k': it has no time"},
+		{"[" X "NaN, \"dur\": 1}]", "f: event 1: at byte 59 of the file: no value"},
+		{"[" X "1, \"dur\": 1, \"args\": {\"step\": -1}}]",
+		 "f: event 1: 'k': step: -1 is no count"},
+		{"[" X "1, \"dur\": 1, \"args\": {\"step\": \"x\"}}]",
+		 "f: event 1: 'k': step: 'x' is no number"},
+		{"[" X "1, \"dur\": 1, \"args\": {\"step\": 4294967295}}]",
+		 "f: event 1: 'k': step: 4294967295 is too large"},
+		{"[" X "1, \"dur\": 1, \"args\": {\"waits\": [\"x\"]}}]",
+		 "f: event 1: 'k': it waits for what has no number of an op"},
+		{"[" X "1, \"dur\": 1, \"pid\": \"h.rank4294967295\"}]",
+		 "f: event 1: 'k': 'h.rank4294967295': ranks are below 1048576"},
+		{"{\"distributedInfo\": {\"rank\": 1048576}, \"traceEvents\": [" X
+		 "1, \"dur\": 1}]}",
+		 "f: is of rank 1048576, as its distributedInfo or its name says"},
+		{"\xff\xfe[", "f: is UTF-16: convert it first (iconv -f UTF-16 -t UTF-8)"},
 	};
 
 	(void)state;
@@ -166,10 +182,24 @@ static void refused(void **state)
 	}
 }
 
+/* A trace of TRACE_OPS_MAX ops has room for no other: told at that event, not behind the last. */
+static void too_many_ops(void **state)
+{
+	struct trace t = {.n_ops = TRACE_OPS_MAX};
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(read_text("[" X "1, \"dur\": 1}, " X "2, \"du", "f", &t, &err), -EFBIG);
+	assert_string_equal(err.text, "f: event 1: 'k': more than 16777216 ops: profile fewer "
+				      "steps, or merge fewer ranks");
+	trace_deinit(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch), cmocka_unit_test(dpro),
-					   cmocka_unit_test(two_files), cmocka_unit_test(refused)};
+					   cmocka_unit_test(two_files), cmocka_unit_test(refused),
+					   cmocka_unit_test(too_many_ops)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
