@@ -29,6 +29,7 @@ struct builder {
 	struct clocks_recv *recvs; /* owned */
 	struct clocks_send *sends; /* owned */
 	uint32_t *op;              /* owned; of a receive */
+	uint32_t *of_host;         /* owned; its last send */
 	struct family *families;
 	size_t n_recvs, n_sends, recvs_size, sends_size, op_size;
 	uint32_t n_families;
@@ -45,6 +46,7 @@ static void builder_deinit(struct builder *b)
 	free(b->recvs);
 	free(b->sends);
 	free(b->op);
+	free(b->of_host);
 }
 
 /* Return: 0; -ENOMEM. */
@@ -90,48 +92,63 @@ static bool grow(void **list, size_t n, size_t *size, size_t each)
 	return true;
 }
 
-/* That a member of a collective needs what another one sends. */
-static bool needs(const struct trace *t, const struct trace_op *to, const struct trace_op *from)
+static bool is_root(const struct trace *t, const struct trace_op *op)
 {
-	switch (to->coll) {
+	return op->peer == t->ranks[op->rank].rank;
+}
+
+/* Does another one wait for what @op has? */
+static bool sends(const struct trace *t, const struct trace_op *op)
+{
+	if (op->kind != TRACE_COLLECTIVE)
+		return op->kind == TRACE_SEND;
+	return op->coll == COLL_BROADCAST || op->coll == COLL_SCATTER ? is_root(t, op)
+								      : op->coll != COLL_SENDRECV;
+}
+
+/* Does it wait for what others have? */
+static bool receives(const struct trace *t, const struct trace_op *op)
+{
+	if (op->kind != TRACE_COLLECTIVE)
+		return op->kind == TRACE_RECV;
+	switch (op->coll) {
 	case COLL_BROADCAST:
 	case COLL_SCATTER:
-		return from->peer == t->ranks[from->rank].rank;
+		return !is_root(t, op);
 	case COLL_REDUCE:
 	case COLL_GATHER:
-		return to->peer == t->ranks[to->rank].rank;
-	case COLL_SENDRECV:
-		return false;
+		return is_root(t, op);
 	default:
-		return true;
+		return op->coll != COLL_SENDRECV;
 	}
 }
 
-/* A receive of one op, from those joined with it. Return: 0; -ENOMEM. */
-static int add_recv(struct builder *b, uint32_t op, const uint32_t *joined, uint32_t n)
+/* The last one of a host is all that counts. Return: 0; -ENOMEM. */
+static int add_send(struct builder *b, const struct trace_op *op, uint32_t first)
 {
-	const struct trace *t = b->t;
-	const struct trace_op *to = &t->ops[op];
-	struct clocks_recv r = {.host = t->ranks[to->rank].host,
+	uint32_t host = b->t->ranks[op->rank].host, i = b->of_host[host];
+
+	if (i >= first && i < b->n_sends && b->sends[i].host == host) {
+		b->sends[i].start_ns = fmax(b->sends[i].start_ns, op->start_ns);
+		return 0;
+	}
+	if (!grow((void **)&b->sends, b->n_sends, &b->sends_size, sizeof(*b->sends)))
+		return -ENOMEM;
+	b->of_host[host] = (uint32_t)b->n_sends;
+	b->sends[b->n_sends++] = (struct clocks_send){host, op->start_ns};
+	return 0;
+}
+
+/* Of the sends from @first on. Return: 0; -ENOMEM. */
+static int add_recv(struct builder *b, uint32_t op, uint32_t first)
+{
+	const struct trace_op *to = &b->t->ops[op];
+	struct clocks_recv r = {.host = b->t->ranks[to->rank].host,
 				.posted_ns = to->start_ns,
 				.end_ns = to->end_ns,
-				.first_send = (uint32_t)b->n_sends};
+				.first_send = first,
+				.n_sends = (uint32_t)b->n_sends - first};
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct trace_op *from = &t->ops[joined[i]];
-
-		if (joined[i] == op ||
-		    !(to->kind == TRACE_RECV ? from->kind == TRACE_SEND
-					     : to->kind == TRACE_COLLECTIVE && needs(t, to, from)))
-			continue;
-		if (!grow((void **)&b->sends, b->n_sends, &b->sends_size, sizeof(*b->sends)))
-			return -ENOMEM;
-		b->sends[b->n_sends++] =
-			(struct clocks_send){t->ranks[from->rank].host, from->start_ns};
-		r.n_sends++;
-	}
-	if (!r.n_sends)
-		return 0;
 	if (!grow((void **)&b->recvs, b->n_recvs, &b->recvs_size, sizeof(*b->recvs)) ||
 	    !grow((void **)&b->op, b->n_recvs, &b->op_size, sizeof(*b->op)) ||
 	    family_of(b, to, &r.family) < 0)
@@ -139,6 +156,28 @@ static int add_recv(struct builder *b, uint32_t op, const uint32_t *joined, uint
 	b->op[b->n_recvs] = op;
 	b->recvs[b->n_recvs++] = r;
 	return 0;
+}
+
+/* Ops that are one collective, or the ends of one message. That one of them sends to itself, too,
+ * changes nothing. Return: 0; -ENOMEM. */
+static int add_join(struct builder *b, const uint32_t *joined, uint32_t n)
+{
+	const struct trace *t = b->t;
+	uint32_t first = (uint32_t)b->n_sends, n_senders = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < n; i++)
+		if (sends(t, &t->ops[joined[i]])) {
+			n_senders++;
+			r = add_send(b, &t->ops[joined[i]], first);
+		}
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		const struct trace_op *to = &t->ops[joined[i]];
+
+		if (receives(t, to) && n_senders > sends(t, to))
+			r = add_recv(b, joined[i], first);
+	}
+	return r;
 }
 
 static int contradiction(const struct trace *t, const uint32_t *op, const struct clocks_conflict *c,
@@ -160,14 +199,13 @@ int align_find(const struct trace *t, bool has_drift, struct clocks *ret, struct
 {
 	CLEANUP(builder_deinit) struct builder b = {.t = t};
 	struct clocks_conflict conflict;
-	int r = 0;
+	int r;
 
-	for (uint32_t j = 0; j < t->n_joins; j++) {
-		uint32_t first = t->first_joined[j], n = t->first_joined[j + 1] - first;
-
-		for (uint32_t i = first; r == 0 && n > 1 && i < first + n; i++)
-			r = add_recv(&b, t->joined[i], &t->joined[first], n);
-	}
+	b.of_host = calloc((size_t)t->n_hosts + 1, sizeof(*b.of_host));
+	r = b.of_host ? 0 : -ENOMEM;
+	for (uint32_t j = 0; r == 0 && j < t->n_joins; j++)
+		r = add_join(&b, &t->joined[t->first_joined[j]],
+			     t->first_joined[j + 1] - t->first_joined[j]);
 	if (r == 0)
 		r = clocks_align(&(struct clocks_ask){.recvs = b.recvs,
 						      .sends = b.sends,

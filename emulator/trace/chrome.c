@@ -118,11 +118,13 @@ static int read_pid(struct chrome *c, const char *pid, struct chrome_slot *slot,
 }
 
 /* Return: its number; n_slots: there is none. */
-static size_t find_slot(const struct chrome *c, uint32_t pid)
+static size_t find_slot(const struct chrome *c, uint32_t pid, double number)
 {
 	size_t i = 0;
 
-	while (i < c->n_slots && c->slots[i].pid != pid)
+	while (i < c->n_slots &&
+	       (c->slots[i].pid != pid ||
+		(c->slots[i].number != number && !(isnan(c->slots[i].number) && isnan(number)))))
 		i++;
 	return i;
 }
@@ -132,62 +134,44 @@ static int add_slot(struct chrome *c, struct chrome_slot slot, struct err *err)
 {
 	if (c->n_slots == SLOTS_MAX)
 		return err_set(err, EFBIG, "more than %d processes", SLOTS_MAX);
-	c->last_pid = NAN;
 	return ADD(c->slots, c->n_slots, c->slots_size, slot);
-}
-
-/* Return: 0; -ENOMEM. */
-static int pid_of(struct chrome *c, const struct json_value *pid, uint32_t *ret)
-{
-	double number = json_value_number(pid);
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.0f", isnan(number) ? 0 : number);
-	return trace_add_name(c->t, json_value_text(pid) ? json_value_text(pid) : text, ret);
 }
 
 int chrome_name_slot(struct chrome *c, const struct json_value *event, struct err *err)
 {
 	const char *name = json_value_text(json_value_get(json_value_get(event, "args"), "name"));
-	struct chrome_slot slot = {.host = TRACE_NONE};
+	struct chrome_slot slot = {.pid = TRACE_NONE,
+				   .number = json_value_number(json_value_get(event, "pid")),
+				   .host = TRACE_NONE};
 	unsigned long rank;
-	int r;
 
-	if (!name || strncmp(name, "rank ", 5) != 0 || !names_rank(name + 5, &rank))
+	if (!name || strncmp(name, "rank ", 5) != 0 || !names_rank(name + 5, &rank) ||
+	    isnan(slot.number) || find_slot(c, TRACE_NONE, slot.number) < c->n_slots)
 		return 0;
-	r = check_rank(rank, name, err);
 	slot.rank = (uint32_t)rank;
-	if (r == 0)
-		r = pid_of(c, json_value_get(event, "pid"), &slot.pid);
-	return r < 0 || find_slot(c, slot.pid) < c->n_slots ? r : add_slot(c, slot, err);
+	return check_rank(rank, name, err) < 0 ? -EINVAL : add_slot(c, slot, err);
 }
 
 int chrome_slot(struct chrome *c, const struct json_value *event, uint32_t *ret, struct err *err)
 {
 	const struct json_value *pid = json_value_get(event, "pid");
-	struct chrome_slot slot = {TRACE_NONE, TRACE_NONE, TRACE_NONE, false};
+	struct chrome_slot slot = {TRACE_NONE, json_value_number(pid), TRACE_NONE, TRACE_NONE,
+				   false};
+	const char *text = json_value_text(pid);
+	int r = text ? trace_add_name(c->t, text, &slot.pid) : 0;
 	size_t i;
-	int r;
 
-	if (c->n_slots && json_value_number(pid) == c->last_pid) {
-		*ret = c->last_slot;
-		return 0;
-	}
-	r = pid_of(c, pid, &slot.pid);
 	if (r < 0)
 		return r;
-	i = find_slot(c, slot.pid);
-	if (i == c->n_slots && json_value_text(pid)) {
-		r = read_pid(c, json_value_text(pid), &slot, err);
+	i = find_slot(c, slot.pid, slot.number);
+	if (i == c->n_slots && text) {
+		r = read_pid(c, text, &slot, err);
 	} else if (i == c->n_slots) {
-		slot.pid = TRACE_NONE; /* PyTorch's: a process, and its GPUs */
-		i = find_slot(c, slot.pid);
+		slot.number = NAN; /* PyTorch's: a process, and its GPUs */
+		i = find_slot(c, TRACE_NONE, NAN);
 	}
-	if (r == 0 && i == c->n_slots)
-		r = add_slot(c, slot, err);
-	c->last_pid = json_value_number(pid);
-	c->last_slot = *ret = (uint32_t)i;
-	return r;
+	*ret = (uint32_t)i;
+	return r < 0 || i < c->n_slots ? r : add_slot(c, slot, err);
 }
 
 int chrome_times(struct chrome *c, const struct json_value *event, double *ret_start_ns,

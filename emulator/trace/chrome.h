@@ -9,7 +9,8 @@
 
 /* Events of one process, which are of one rank. What they belong to may be said behind them. */
 struct chrome_slot {
-	uint32_t pid;  /* a name; TRACE_NONE: all numbers that have no slot of their own */
+	uint32_t pid;  /* a name; TRACE_NONE: a number */
+	double number; /* that; NAN: all those that have no slot of their own */
 	uint32_t rank; /* of the world; TRACE_NONE: the file's */
 	uint32_t host; /* a name; TRACE_NONE: the file's */
 	bool is_used;
@@ -46,8 +47,6 @@ struct chrome {
 	bool has_zero;
 	double zero_us;   /* what its ops' times count from: its first time */
 	uint64_t base_ns; /* of its times; 0: not said */
-	double last_pid;  /* a number, whose slot is last_slot; NAN: none */
-	uint32_t last_slot;
 	struct json_values info; /* owned: distributedInfo; of none */
 	struct chrome_slot *slots;
 	struct chrome_step *steps;

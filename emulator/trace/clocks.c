@@ -65,8 +65,11 @@ static double duration(const struct aligner *a, const struct clocks_recv *r)
 {
 	double from = r->posted_ns + a->theta[r->host];
 
-	for (uint32_t i = r->first_send; i < r->first_send + r->n_sends; i++)
-		from = fmax(from, a->sends[i].start_ns + a->theta[a->sends[i].host]);
+	for (uint32_t i = r->first_send; i < r->first_send + r->n_sends; i++) {
+		double sent = a->sends[i].start_ns + a->theta[a->sends[i].host];
+
+		from = sent > from ? sent : from; /* fmax() is a call: half as fast */
+	}
 	return r->end_ns + a->theta[r->host] - from;
 }
 

@@ -237,29 +237,59 @@ static void find_steps(struct chrome *c)
 	}
 }
 
-/* Return: 0; -ENOMEM. */
-static int add_wait(struct chrome *c, const struct chrome_ids *streams, const struct chrome_wait *w)
+static int by_stream(const void *pa, const void *pb, void *ctx)
 {
-	size_t on = find_id(streams, w->slot, w->record);
-	uint32_t op = TRACE_NONE;
+	const struct chrome_id *a = pa, *b = pb;
+	const struct trace_op *ops = ctx;
 
-	/* back to the last one on that stream: few are between */
-	while (on > 0 && streams->list[on - 1].slot == w->slot &&
-	       c->t->ops[streams->list[on - 1].op].stream != w->on_stream)
-		on--;
-	if (on == 0 || streams->list[on - 1].slot != w->slot)
-		return 0;
-	if (w->is_host) {
-		op = op_of(&c->calls, w->slot, w->id);
-		if (op != TRACE_NONE)
-			c->t->ops[op].kind = TRACE_SYNC;
-	} else {
-		for (size_t i = find_id(streams, w->slot, w->id);
-		     i < streams->n && streams->list[i].slot == w->slot && op == TRACE_NONE; i++)
-			if (c->t->ops[streams->list[i].op].stream == w->stream)
-				op = streams->list[i].op;
+	if (a->slot == b->slot && ops[a->op].stream != ops[b->op].stream)
+		return ops[a->op].stream < ops[b->op].stream ? -1 : 1;
+	return by_id(pa, pb);
+}
+
+/* How many ops of the GPU are before the first one on @stream that a call from @id on launched. */
+static size_t find_on_stream(const struct chrome *c, uint32_t slot, uint32_t stream, uint64_t id)
+{
+	size_t low = 0, high = c->gpu.n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct chrome_id *at = &c->gpu.list[middle];
+		uint32_t on = c->t->ops[at->op].stream;
+
+		if (at->slot != slot ? at->slot < slot : on != stream ? on < stream : at->id < id)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return op == TRACE_NONE ? 0 : trace_add_wait(c->t, op, streams->list[on - 1].op);
+	return low;
+}
+
+/* Return: the op; TRACE_NONE: number @i is none of that stream. */
+static uint32_t on_stream(const struct chrome *c, uint32_t slot, uint32_t stream, size_t i)
+{
+	const struct chrome_id *at = &c->gpu.list[i];
+
+	return i < c->gpu.n && at->slot == slot && c->t->ops[at->op].stream == stream ? at->op
+										      : TRACE_NONE;
+}
+
+/* Return: 0; -ENOMEM. */
+static int add_wait(struct chrome *c, const struct chrome_wait *w)
+{
+	size_t behind = find_on_stream(c, w->slot, w->on_stream, w->record);
+	uint32_t on = behind ? on_stream(c, w->slot, w->on_stream, behind - 1) : TRACE_NONE, op;
+
+	if (on == TRACE_NONE)
+		return 0;
+	op = w->is_host ? op_of(&c->calls, w->slot, w->id)
+			: on_stream(c, w->slot, w->stream,
+				    find_on_stream(c, w->slot, w->stream, w->id));
+	if (op == TRACE_NONE)
+		return 0;
+	if (w->is_host)
+		c->t->ops[op].kind = TRACE_SYNC;
+	return trace_add_wait(c->t, op, on);
 }
 
 /* Ops that wait for each other. after: by now it has what an op waited for, not the file's number.
@@ -301,8 +331,10 @@ static int find_waits(struct chrome *c, struct err *err)
 {
 	int r = 0;
 
+	if (c->n_waits && c->gpu.n)
+		qsort_r(c->gpu.list, c->gpu.n, sizeof(*c->gpu.list), by_stream, c->t->ops);
 	for (size_t i = 0; r == 0 && i < c->n_waits; i++)
-		r = add_wait(c, &c->gpu, &c->waits[i]);
+		r = add_wait(c, &c->waits[i]);
 	for (size_t i = 0; r == 0 && i < c->after.n; i++) {
 		struct chrome_id *a = &c->after.list[i];
 		uint32_t on = op_of(&c->numbers, a->slot, a->id);
@@ -352,7 +384,6 @@ int chrome_connect(struct chrome *c, const char *host, struct err *err)
 	int r;
 
 	sort_ids(&c->calls);
-	sort_ids(&c->gpu);
 	sort_ids(&c->numbers);
 	find_launches(c);
 	find_steps(c);

@@ -2,7 +2,6 @@
 #include "trace/read.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -51,7 +50,7 @@ int trace_read(FILE *f, const char *file, const char *host, struct trace *t, str
 {
 	static const struct events_sink sink = {take_member, take_event};
 	CLEANUP(chrome_deinit)
-	struct chrome c = {.t = t, .file = file, .first = t->n_ops, .last_pid = NAN};
+	struct chrome c = {.t = t, .file = file, .first = t->n_ops};
 	int r = events_read(f, file, &sink, &c, err);
 
 	if (r == 0 && t->n_ops == c.first)
