@@ -20,10 +20,18 @@
 #define WINDOWS 16 /* of time, for the drift */
 #define PASSES 200 /* over the hosts, for the drift */
 
+/* A receive as one host's theta changes it: from own + theta or others, what is later, to end, or
+ * end + theta. */
+struct view {
+	double own, others, end;
+	bool is_own; /* it is that host's */
+};
+
 struct aligner {
 	const struct clocks_ask *ask;
 	struct clocks_recv *recvs; /* owned; by family; times without drift */
 	struct clocks_send *sends; /* owned; so */
+	struct view *views;        /* owned; by receive */
 	uint32_t *first_of_family; /* owned */
 	uint32_t *families;        /* owned; those with a receive that host h is part of */
 	uint32_t *first_of_host;   /* owned; in families, for each host and behind the last */
@@ -49,6 +57,7 @@ static void aligner_deinit(struct aligner *a)
 {
 	free(a->recvs);
 	free(a->sends);
+	free(a->views);
 	free(a->first_of_family);
 	free(a->families);
 	free(a->first_of_host);
@@ -60,50 +69,83 @@ static void aligner_deinit(struct aligner *a)
 /* --- what the receives take --------------------------------------------------------------------
  */
 
-/* How long a receive took, from when all of its sends had begun. */
-static double duration(const struct aligner *a, const struct clocks_recv *r)
+/* What host @host, UINT32_MAX: none, changes about a receive, and what it does not. */
+static void look(struct aligner *a, uint32_t number, uint32_t host)
 {
-	double from = r->posted_ns + a->theta[r->host];
+	const struct clocks_recv *r = &a->recvs[number];
+	struct view v = {.own = -INFINITY,
+			 .others = -INFINITY,
+			 .end = r->end_ns,
+			 .is_own = r->host == host};
 
-	for (uint32_t i = r->first_send; i < r->first_send + r->n_sends; i++) {
-		double sent = a->sends[i].start_ns + a->theta[a->sends[i].host];
-
-		from = sent > from ? sent : from; /* fmax() is a call: half as fast */
+	if (v.is_own) {
+		v.own = r->posted_ns;
+	} else {
+		v.others = r->posted_ns + a->theta[r->host];
+		v.end += a->theta[r->host];
 	}
-	return r->end_ns + a->theta[r->host] - from;
+	for (uint32_t i = r->first_send; i < r->first_send + r->n_sends; i++) {
+		const struct clocks_send *s = &a->sends[i];
+
+		if (s->host == host)
+			v.own = fmax(v.own, s->start_ns);
+		else
+			v.others = fmax(v.others, s->start_ns + a->theta[s->host]);
+	}
+	a->views[number] = v;
 }
 
-static double variance(const struct aligner *a, uint32_t family)
+/* From when all of its sends had begun, where the host that was looked for is at @theta. */
+static double duration(const struct view *v, double theta)
+{
+	double own = v->own + theta;
+
+	return v->end + v->is_own * theta - (own > v->others ? own : v->others);
+}
+
+static double variance(const struct aligner *a, uint32_t family, double theta)
 {
 	uint32_t first = a->first_of_family[family], end = a->first_of_family[family + 1];
-	double mean = 0, squares = 0;
+	double mean = 0, squares = 0, off;
 
-	for (uint32_t i = first; i < end; i++) { /* Welford */
-		double d = duration(a, &a->recvs[i]), off = d - mean;
-
-		mean += off / (i - first + 1);
-		squares += off * (d - mean);
+	for (uint32_t i = first; i < end; i++)
+		mean += duration(&a->views[i], theta);
+	mean /= end - first;
+	for (uint32_t i = first; i < end; i++) {
+		off = duration(&a->views[i], theta) - mean;
+		squares += off * off;
 	}
 	return end > first ? squares / (end - first) : 0;
 }
 
-static double spread(const struct aligner *a)
+static double spread(struct aligner *a)
 {
 	double sum = 0;
 
+	for (uint32_t i = 0; i < a->ask->n_recvs; i++)
+		look(a, i, UINT32_MAX);
 	for (uint32_t f = 0; f < a->ask->n_families; f++)
-		sum += variance(a, f);
+		sum += variance(a, f, 0);
 	return a->ask->n_families ? sqrt(sum / a->ask->n_families) : 0;
 }
 
-/* Of the families of one host. */
-static double cost(struct aligner *a, uint32_t host, double theta)
+static void look_for(struct aligner *a, uint32_t host)
+{
+	for (uint32_t i = a->first_of_host[host]; i < a->first_of_host[host + 1]; i++) {
+		uint32_t f = a->families[i];
+
+		for (uint32_t k = a->first_of_family[f]; k < a->first_of_family[f + 1]; k++)
+			look(a, k, host);
+	}
+}
+
+/* Of the families of the host that was looked for. */
+static double cost(const struct aligner *a, uint32_t host, double theta)
 {
 	double sum = 0;
 
-	a->theta[host] = theta;
 	for (uint32_t i = a->first_of_host[host]; i < a->first_of_host[host + 1]; i++)
-		sum += variance(a, a->families[i]);
+		sum += variance(a, a->families[i], theta);
 	return sum;
 }
 
@@ -263,7 +305,7 @@ static void room_of(struct aligner *a, uint32_t host, double *ret_low, double *r
 }
 
 /* The place of the least cost in [low, high], where there is one valley. */
-static double valley(struct aligner *a, uint32_t host, double low, double high)
+static double valley(const struct aligner *a, uint32_t host, double low, double high)
 {
 	const double golden = (sqrt(5) - 1) / 2;
 	double x = high - golden * (high - low), y = low + golden * (high - low);
@@ -288,7 +330,7 @@ static double valley(struct aligner *a, uint32_t host, double low, double high)
 }
 
 /* How far towards @to the cost stays below @limit. */
-static double edge(struct aligner *a, uint32_t host, double from, double to, double limit)
+static double edge(const struct aligner *a, uint32_t host, double from, double to, double limit)
 {
 	for (int i = 0; i < HALVES; i++) {
 		double middle = (from + to) / 2;
@@ -309,6 +351,7 @@ static double settle(struct aligner *a, uint32_t host)
 	room_of(a, host, &low, &high);
 	if (!isfinite(low) || !isfinite(high) || low >= high)
 		return 0;
+	look_for(a, host);
 	least = cost(a, host, best);
 	step = (high - low) / (PLACES - 1);
 	for (int i = 0; i < PLACES; i++) {
@@ -435,10 +478,11 @@ static int prepare(struct aligner *a, struct clocks *c)
 	c->hosts = calloc(n + 1, sizeof(*c->hosts));
 	a->recvs = calloc((size_t)ask->n_recvs + 1, sizeof(*a->recvs));
 	a->sends = calloc(n_sends + 1, sizeof(*a->sends));
+	a->views = calloc((size_t)ask->n_recvs + 1, sizeof(*a->views));
 	a->bound = calloc(n * n + 1, sizeof(*a->bound));
 	a->by = calloc(n * n + 1, sizeof(*a->by));
 	a->theta = calloc(n + 1, sizeof(*a->theta));
-	if (!c->hosts || !a->recvs || !a->sends || !a->bound || !a->by || !a->theta)
+	if (!c->hosts || !a->recvs || !a->sends || !a->views || !a->bound || !a->by || !a->theta)
 		return -ENOMEM;
 	if (ask->has_drift && find_drift(ask, begin, end, c) < 0)
 		return -ENOMEM;
