@@ -36,9 +36,14 @@ bool chrome_number(const struct json_value *object, const char *name, uint64_t *
 int chrome_count(const struct json_value *object, const char *name, uint64_t *ret, struct err *err)
 {
 	const struct json_value *v = json_value_get(object, name);
+	uint64_t n;
 
-	if (!v || chrome_number(v, NULL, ret))
+	if (!v || v->mark == 'n' /* null */)
 		return 0;
+	if (chrome_number(v, NULL, &n) && (double)n == v->number) {
+		*ret = n;
+		return 0;
+	}
 	if (isnan(json_value_number(v)))
 		return err_set(err, EINVAL, "%s: '%.80s' is no number", name,
 			       v->text ? v->text : "");

@@ -23,14 +23,11 @@ static const char *base_name(const char *path)
 /* --- whose events they are ---------------------------------------------------------------------
  */
 
-/* By the header, else by a number behind "rank" in the file's name, else 0. */
-static uint64_t file_rank(const struct chrome *c)
+/* By a number behind "rank" in the file's name, else 0. */
+static uint64_t named_rank(const char *file)
 {
-	const char *at = base_name(c->file), *found = NULL;
-	uint64_t rank;
+	const char *at = base_name(file), *found = NULL;
 
-	if (chrome_number(c->info.list, "rank", &rank))
-		return rank;
 	while ((at = strcasestr(at, "rank")) != NULL) {
 		at += 4;
 		found = isdigit((unsigned char)at[0])                            ? at
@@ -38,6 +35,25 @@ static uint64_t file_rank(const struct chrome *c)
 										 : found;
 	}
 	return found ? strtoul(found, NULL, 10) : 0;
+}
+
+/* What its header says, else its name. Return: 0; -EINVAL with the sentence. */
+static int file_ranks(const struct chrome *c, uint64_t *ret_rank, uint64_t *ret_world,
+		      struct err *err)
+{
+	uint64_t rank = named_rank(c->file), world = 0;
+	int r = chrome_count(c->info.list, "rank", &rank, err);
+
+	if (r == 0)
+		r = chrome_count(c->info.list, "world_size", &world, err);
+	if (r == 0 && world > TRACE_RANKS_MAX)
+		r = err_set(err, EINVAL, "world_size: %.12g: a world has at most %d ranks",
+			    (double)world, TRACE_RANKS_MAX);
+	if (r < 0)
+		return err_prefix(err, r, "%s: distributedInfo", c->file);
+	*ret_rank = rank;
+	*ret_world = world;
+	return 0;
 }
 
 /* Return: 0; -ENOMEM. */
@@ -100,12 +116,12 @@ static int find_ranks(struct chrome *c, const char *host, struct err *err)
 {
 	CLEANUP(freep) uint32_t *ranks = calloc(c->n_slots + 1, sizeof(*ranks));
 	struct trace *t = c->t;
-	uint64_t world;
-	int r = ranks ? 0 : -ENOMEM;
+	uint64_t told = 0, world = 0;
+	int r = ranks ? file_ranks(c, &told, &world, err) : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < c->n_slots; i++) {
 		const struct chrome_slot *s = &c->slots[i];
-		uint64_t rank = s->rank == TRACE_NONE ? file_rank(c) : s->rank;
+		uint64_t rank = s->rank == TRACE_NONE ? told : s->rank;
 		uint32_t of;
 
 		if (!s->is_used)
@@ -131,8 +147,7 @@ static int find_ranks(struct chrome *c, const char *host, struct err *err)
 	}
 	for (uint32_t i = c->first; r == 0 && i < t->n_ops; i++)
 		t->ops[i].rank = ranks[t->ops[i].rank];
-	if (chrome_number(c->info.list, "world_size", &world) && world < TRACE_RANKS_MAX &&
-	    world > t->world)
+	if (r == 0 && world > t->world)
 		t->world = (uint32_t)world;
 	return r < 0 ? r : check_members(c, err);
 }

@@ -74,7 +74,7 @@ static int read_value(struct reader *r, struct err *err)
 	if (result == -ENOMEM)
 		return err_set(err, ENOMEM, "no memory for the events of %s", r->file);
 	if (result == -EINVAL)
-		return err_set(err, EINVAL, "%s: %sat byte %llu of the file: %s", r->file, event,
+		return err_set(err, EINVAL, "%s: %sat byte %llu: %s", r->file, event,
 			       r->before + r->at, why);
 	if (ferror(r->f))
 		return err_set(err, EIO, "%s: cannot be read to its end: is it cut, or damaged?",
@@ -186,6 +186,10 @@ int events_read(FILE *f, const char *file, const struct events_sink *sink, void 
 	if (!r.buffer)
 		return err_set(err, ENOMEM, "no memory to read %s", file);
 	c = next_mark(&r);
+	if (r.end >= 3 && memcmp(r.buffer, "\xef\xbb\xbf", 3) == 0) { /* UTF-8's mark */
+		r.at += 3;
+		c = next_mark(&r);
+	}
 	if (is_utf16(r.buffer, r.end))
 		return err_set(err, EINVAL,
 			       "%s: is UTF-16: convert it first (iconv -f UTF-16 -t UTF-8)", file);

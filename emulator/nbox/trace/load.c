@@ -1,10 +1,11 @@
 /* See load.h. */
 #include "nbox/trace/load.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,24 +91,39 @@ static int load_run(const char *word, struct trace *t, struct err *err)
 	return r == -ENOMEM ? err_set(err, ENOMEM, "no memory for the ops of %s", word) : r;
 }
 
+static int is_trace(const struct dirent *entry)
+{
+	const char *name = entry->d_name;
+	size_t n = strlen(name);
+
+	return name[0] != '.' && ((n > 5 && strcmp(name + n - 5, ".json") == 0) ||
+				  (n > 8 && strcmp(name + n - 8, ".json.gz") == 0));
+}
+
 static int load_folder(const char *folder, struct trace *t, struct err *err)
 {
-	static const char *const patterns[] = {"*.json", "*.json.gz"};
-	CLEANUP(globfree) glob_t found = {.gl_pathc = 0};
-	char text[PATH_MAX];
-	int r = 0;
+	struct dirent **entries = NULL;
+	int n = scandir(folder, &entries, is_trace, alphasort), r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
-		snprintf(text, sizeof(text), "%s/%s", folder, patterns[i]);
-		glob(text, i ? GLOB_APPEND : 0, NULL, &found);
+	if (n < 0)
+		return err_set(err, errno, "%s: %s", folder, strerror(errno));
+	if (!n)
+		r = err_set(err, EINVAL,
+			    "%s: neither a run of nbox nor a folder with traces (*.json, "
+			    "*.json.gz)",
+			    folder);
+	for (int i = 0; i < n; i++) {
+		CLEANUP(freep) char *path = NULL;
+
+		if (r == 0 && asprintf(&path, "%s/%s", folder, entries[i]->d_name) < 0) {
+			path = NULL;
+			r = err_set(err, ENOMEM, "no memory for the names in %s", folder);
+		}
+		if (r == 0)
+			r = load_file(path, t, err);
+		free(entries[i]);
 	}
-	if (!found.gl_pathc)
-		return err_set(err, EINVAL,
-			       "%s: neither a run of nbox nor a folder with traces (*.json, "
-			       "*.json.gz)",
-			       folder);
-	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
-		r = load_file(found.gl_pathv[i], t, err);
+	free(entries);
 	return r;
 }
 

@@ -152,7 +152,7 @@ static void refused(void **state)
 		 "f: 'k' at 1.000 us waits for itself, by way of what it waits for"},
 		{"[" X "-5, \"dur\": 1}]", "f: its times begin at -5 us"},
 		{"[" X "\"1\", \"dur\": 1}]", "f: event 1: 'k': it has no time"},
-		{"[" X "NaN, \"dur\": 1}]", "f: event 1: at byte 59 of the file: no value"},
+		{"[" X "NaN, \"dur\": 1}]", "f: event 1: at byte 59: no value"},
 		{"[" X "1, \"dur\": 1, \"args\": {\"step\": -1}}]",
 		 "f: event 1: 'k': step: -1 is no count"},
 		{"[" X "1, \"dur\": 1, \"args\": {\"step\": \"x\"}}]",
@@ -166,6 +166,16 @@ static void refused(void **state)
 		{"{\"distributedInfo\": {\"rank\": 1048576}, \"traceEvents\": [" X
 		 "1, \"dur\": 1}]}",
 		 "f: is of rank 1048576, as its distributedInfo or its name says"},
+		{"{\"distributedInfo\": {\"rank\": \"3\"}, \"traceEvents\": [" X "1, \"dur\": 1}]}",
+		 "f: distributedInfo: rank: '3' is no number"},
+		{"{\"distributedInfo\": {\"rank\": -1}, \"traceEvents\": [" X "1, \"dur\": 1}]}",
+		 "f: distributedInfo: rank: -1 is no count"},
+		{"{\"distributedInfo\": {\"world_size\": 1e12}, \"traceEvents\": [" X
+		 "1, \"dur\": 1}]}",
+		 "f: distributedInfo: world_size: 1e+12: a world has at most 1048576 ranks"},
+		{"[" X "1, \"dur\": 1, \"args\": {\"step\": 1.5}}]",
+		 "f: event 1: 'k': step: 1.5 is no count"},
+		{"\xef\xbb\xbf[]", "f: no event is an op"},
 		{"\xff\xfe[", "f: is UTF-16: convert it first (iconv -f UTF-16 -t UTF-8)"},
 	};
 
