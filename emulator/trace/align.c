@@ -49,6 +49,12 @@ static void builder_deinit(struct builder *b)
 	free(b->of_host);
 }
 
+static bool has_root(const struct trace_op *op)
+{
+	return op->coll == COLL_BROADCAST || op->coll == COLL_SCATTER || op->coll == COLL_REDUCE ||
+	       op->coll == COLL_GATHER;
+}
+
 /* Return: 0; -ENOMEM. */
 static int family_of(struct builder *b, const struct trace_op *op, uint32_t *ret)
 {
@@ -56,6 +62,8 @@ static int family_of(struct builder *b, const struct trace_op *op, uint32_t *ret
 	struct family *f;
 
 	if (op->kind == TRACE_COLLECTIVE) {
+		if (!has_root(op))
+			key.rank = TRACE_NONE; /* over at all of them at about the same time */
 		key.peer = op->coll;
 		key.name = TRACE_NONE;
 	}
