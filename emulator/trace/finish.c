@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -63,32 +62,48 @@ static int sort_ranks(struct trace *t)
 	return 0;
 }
 
+/* Where they are: around each circle of places. @order: which one comes to a place. */
+static void put_in_order(struct trace_op *ops, uint32_t *order, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct trace_op first = ops[i];
+		uint32_t at = i;
+
+		while (order[at] != i) {
+			uint32_t from = order[at];
+
+			ops[at] = ops[from];
+			order[at] = at;
+			at = from;
+		}
+		ops[at] = first;
+		order[at] = at;
+	}
+}
+
 /* Return: 0; -ENOMEM. */
 static int sort_ops(struct trace *t)
 {
 	CLEANUP(freep) uint32_t *order = calloc(t->n_ops + 1, sizeof(*order));
 	CLEANUP(freep) uint32_t *place = calloc(t->n_ops + 1, sizeof(*place));
-	CLEANUP(freep) struct trace_op *sorted = calloc(t->n_ops + 1, sizeof(*sorted));
+	struct trace_op *ops = t->ops;
 
-	if (!order || !place || !sorted)
+	if (!order || !place)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < t->n_ops; i++)
 		order[i] = i;
 	if (t->n_ops)
-		qsort_r(order, t->n_ops, sizeof(*order), by_start, t->ops);
-	for (uint32_t i = 0; i < t->n_ops; i++) {
+		qsort_r(order, t->n_ops, sizeof(*order), by_start, ops);
+	for (uint32_t i = 0; i < t->n_ops; i++)
 		place[order[i]] = i;
-		sorted[i] = t->ops[order[i]];
-	}
+	put_in_order(ops, order, t->n_ops);
 	for (uint32_t i = 0; i < t->n_ops; i++) {
-		struct trace_rank *rank = &t->ranks[sorted[i].rank];
+		struct trace_rank *rank = &t->ranks[ops[i].rank];
 
-		if (sorted[i].launched_by != TRACE_NONE)
-			sorted[i].launched_by = place[sorted[i].launched_by];
+		if (ops[i].launched_by != TRACE_NONE)
+			ops[i].launched_by = place[ops[i].launched_by];
 		rank->first = rank->n++ ? rank->first : i;
 	}
-	if (t->n_ops)
-		memcpy(t->ops, sorted, t->n_ops * sizeof(*sorted));
 	for (uint32_t i = 0; i < t->n_waits; i++)
 		t->waits[i] = (struct trace_wait){place[t->waits[i].op], place[t->waits[i].on]};
 	for (uint32_t i = 0; i < t->n_ops; i++)

@@ -15,7 +15,7 @@
 #include "base/err.h"
 
 #define TRACE_NONE UINT32_MAX
-#define TRACE_OPS_MAX (1 << 24)    /* of all ranks: 3 GiB of memory */
+#define TRACE_OPS_MAX (1 << 24)    /* of all ranks: 1.6 GB of memory */
 #define TRACE_RANKS_MAX (1 << 20)  /* of a world */
 #define TRACE_TRACED_MAX (1 << 14) /* of them, those that have a trace */
 

@@ -164,8 +164,8 @@ void print_clocks(const struct trace *t, const struct clocks *c, const uint64_t 
 		const struct clocks_host *host = &c->hosts[h];
 
 		fprintf(to, "%20.60s  %14.3f  %14.3f  %14.3f  %10.3f%s\n",
-			trace_name(t, t->hosts[h]), host->theta_ns / 1e3, host->low_ns / 1e3,
-			host->high_ns / 1e3, host->drift * 1e6,
+			trace_name(t, t->hosts[h]), round(host->theta_ns) / 1e3 + 0.0 /* no -0 */,
+			host->low_ns / 1e3, host->high_ns / 1e3, host->drift * 1e6,
 			isinf(host->low_ns) && isinf(host->high_ns) ? "  no message says"
 			: isinf(host->low_ns) || isinf(host->high_ns)
 				? "  messages go one way: a bound"
