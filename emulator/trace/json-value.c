@@ -128,29 +128,40 @@ static int parse_escape(struct parser *p)
 /* From its quote on. Return: 0; JSON_VALUES_CUT; -EINVAL. */
 static int parse_string(struct parser *p, const char **ret)
 {
+	const char *at = p->at + 1, *end = p->end;
 	unsigned char all = 0;
-	int r = 0;
+	char *to = p->to; /* a char may be part of *p: without copies all is read again for each */
+	int r;
 
-	*ret = p->to;
-	for (p->at++; r == 0;) {
+	*ret = to;
+	for (;;) {
 		char c;
 
-		if (p->at == p->end)
+		if (at == end)
 			return JSON_VALUES_CUT;
-		c = *p->at++;
+		c = *at++;
 		if (c == '"')
 			break;
-		if ((unsigned char)c < 0x20)
-			return refuse(p, "a line's end, or another control byte, in a string");
 		all |= (unsigned char)c;
-		if (c == '\\')
+		if (c == '\\') {
+			p->at = at;
+			p->to = to;
 			r = parse_escape(p);
-		else
-			*p->to++ = c;
+			if (r)
+				return r;
+			at = p->at;
+			to = p->to;
+		} else if ((unsigned char)c < 0x20) {
+			p->at = at - 1;
+			return refuse(p, "a line's end, or another control byte, in a string");
+		} else {
+			*to++ = c;
+		}
 	}
-	*p->to++ = '\0';
-	return r == 0 && all >= 0x80 && !is_utf8(*ret) ? refuse(p, "a string that is not UTF-8")
-						       : r;
+	*to++ = '\0';
+	p->at = at;
+	p->to = to;
+	return all >= 0x80 && !is_utf8(*ret) ? refuse(p, "a string that is not UTF-8") : 0;
 }
 
 /* --- numbers -----------------------------------------------------------------------------------
@@ -159,15 +170,18 @@ static int parse_string(struct parser *p, const char **ret)
 /* Digits, at least one, behind those of @value. *r: JSON_VALUES_CUT; -EINVAL. Return: how many. */
 static size_t parse_digits(struct parser *p, uint64_t *value, int *r)
 {
-	const char *from = p->at;
+	const char *from = p->at, *at = from;
+	uint64_t sum = *value;
 
-	while (p->at < p->end && *p->at >= '0' && *p->at <= '9')
-		*value = *value * 10 + (uint64_t)(*p->at++ - '0');
-	if (p->at == p->end)
+	for (; at < p->end && *at >= '0' && *at <= '9'; at++)
+		sum = sum * 10 + (uint64_t)(*at - '0');
+	p->at = at;
+	*value = sum;
+	if (at == p->end)
 		*r = JSON_VALUES_CUT;
-	else if (p->at == from)
+	else if (at == from)
 		*r = refuse(p, "no number");
-	return (size_t)(p->at - from);
+	return (size_t)(at - from);
 }
 
 /* Return: 0; JSON_VALUES_CUT; -EINVAL. */
