@@ -45,8 +45,8 @@ struct chrome {
 	const char *file; /* borrowed: its name */
 	uint32_t first;   /* the file's first op in t */
 	bool has_zero;
-	double zero_us;   /* what its ops' times count from: its first time */
-	uint64_t base_ns; /* of its times; 0: not said */
+	double zero_us;          /* what its ops' times count from: its first time */
+	uint64_t base_ns;        /* of its times; 0: not said */
 	struct json_values info; /* owned: distributedInfo; of none */
 	struct chrome_slot *slots;
 	struct chrome_step *steps;
