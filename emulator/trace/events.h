@@ -1,5 +1,6 @@
 /* Chrome's trace events (JSON), event by event, so that a file of any size takes no memory of its
- * own but 2 MiB. The file is somebody else's: what it holds is bounded. */
+ * own but 2 MiB. The file is somebody else's:
+ * what it holds is bounded. */
 #pragma once
 
 #include <stdio.h>

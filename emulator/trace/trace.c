@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/plain.h"
+
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #pragma GCC diagnostic ignored "-Wimplicit-fallthrough" /* of uthash's macros */
@@ -144,11 +147,21 @@ void trace_deinit(struct trace *t)
 /* --- what it is made of ------------------------------------------------------------------------
  */
 
+static bool is_ascii(const char *text)
+{
+	while (*text >= ' ' && *text < 0x7f)
+		text++;
+	return !*text;
+}
+
 int trace_add_name(struct trace *t, const char *name, uint32_t *ret)
 {
 	struct trace_build *b = build_of(t);
 	struct word *w = b ? find_word(b->by_name, name) : NULL;
+	CLEANUP(freep) char *plain = w || is_ascii(name) ? NULL : strdup(name);
 
+	if (plain && strcmp(plain_text(plain), name) != 0)
+		return trace_add_name(t, plain, ret);
 	if (!w) {
 		if (!b || !GROW(b->names, b->n_names, b->names_size))
 			return -ENOMEM;

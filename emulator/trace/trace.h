@@ -103,7 +103,8 @@ void trace_deinit(struct trace *t);
 /* --- to make one, from zeros -------------------------------------------------------------------
  */
 
-/* Number of a name; of a host, by its name. Return: 0; -ENOMEM. */
+/* Number of a name; of a host, by its name; made safe to print (base/plain.h). Return: 0; -ENOMEM.
+ */
 int trace_add_name(struct trace *t, const char *name, uint32_t *ret);
 int trace_add_host(struct trace *t, const char *name, uint32_t *ret);
 /* Return: 0; -EEXIST: it is there (*ret is it); -ENOMEM. */

@@ -129,6 +129,24 @@ static void two_files(void **state)
 	trace_deinit(&t);
 }
 
+/* A terminal obeys no name. */
+static void names_are_safe(void **state)
+{
+	struct trace t = {0};
+	struct err err = {""};
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			read_text(
+				"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"a\\u001b[2J \\u00e9\", "
+				"\"pid\": \"h.rank3\", \"ts\": 1, \"dur\": 1}]",
+				"f", &t, &err),
+			i ? -EEXIST : 0);
+	named(&t, "a?[2J \xc3\xa9", 0);
+	trace_deinit(&t);
+}
+
 static void refused(void **state)
 {
 #define X "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"pid\": 0, \"ts\": "
@@ -141,10 +159,11 @@ static void refused(void **state)
 		{"[" X "1, \"dur\": 1}, " X "2}]", "f: event 2: 'k': it has no time"},
 		{"[" X "1e300, \"dur\": 1}]", "f: event 1: 'k': its time of 1e+300 us is none"},
 		{"[" X "1, \"dur\": 1e200}]", "f: event 1: 'k': its time is none"},
-		{"[" X "1, \"dur\": 1}, " X "2, \"du", "f: event 2: "},
-		{"[" X "1, \"dur\": 1}", "f: event 2: the trace ends in the middle"},
+		{"[" X "1, \"dur\": 1}, " X "2, \"du",
+		 "f: ends in the middle: in event 2, or behind it"},
+		{"[" X "1, \"dur\": 1}", "f: ends in the middle: in event 1, or behind it"},
 		{"{\"traceEvents\": [" X "1, \"dur\": 1}]",
-		 "f: ends in the middle, behind event 1"},
+		 "f: ends in the middle: in event 1, or behind it"},
 		{"[" X "1, \"dur\": 1, \"args\": {\"waits\": [7]}}]",
 		 "f: an op waits for op 7, which is not there"},
 		{"[" X "1, \"dur\": 1, \"args\": {\"op\": 1, \"waits\": [2]}}, " X
@@ -152,7 +171,8 @@ static void refused(void **state)
 		 "f: 'k' at 1.000 us waits for itself, by way of what it waits for"},
 		{"[" X "-5, \"dur\": 1}]", "f: its times begin at -5 us"},
 		{"[" X "\"1\", \"dur\": 1}]", "f: event 1: 'k': it has no time"},
-		{"[" X "NaN, \"dur\": 1}]", "f: event 1: at byte 59: no value"},
+		{"[" X "NaN, \"dur\": 1}]",
+		 "f: event 1: at byte 60 of the file: lexical error: invalid char in json text."},
 		{"[" X "1, \"dur\": 1, \"args\": {\"step\": -1}}]",
 		 "f: event 1: 'k': step: -1 is no count"},
 		{"[" X "1, \"dur\": 1, \"args\": {\"step\": \"x\"}}]",
@@ -207,8 +227,11 @@ static void too_many_ops(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch), cmocka_unit_test(dpro),
-					   cmocka_unit_test(two_files), cmocka_unit_test(refused),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch),
+					   cmocka_unit_test(dpro),
+					   cmocka_unit_test(two_files),
+					   cmocka_unit_test(names_are_safe),
+					   cmocka_unit_test(refused),
 					   cmocka_unit_test(too_many_ops)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
