@@ -134,7 +134,7 @@ static void what_is_no_trace_is_refused(void **state)
 		{"\x1f\x8b", "t.json: is compressed: gunzip it first"},
 		{"{}", "t.json: is no trace: it has no list traceEvents"},
 		{"{\"traceEvents\": 3}", "t.json: is no trace: it has no list traceEvents"},
-		{"{\"a\" 3}", "t.json: at byte 6 of the file: parse error: "},
+		{"{\"a\" 3}", "t.json: at byte 6: parse error: "},
 		{"[]", "t.json: no event is a kernel (cat \"kernel\"): was it profiled on a GPU"},
 		{"[{\"cat\":\"cpu_op\",\"name\":\"x\"}]", "t.json: no event is a kernel"},
 		{"[{\"cat\":\"kernel\",\"name\":\"x\",\"dur\":1}",

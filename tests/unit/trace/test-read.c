@@ -172,7 +172,7 @@ static void refused(void **state)
 		{"[" X "-5, \"dur\": 1}]", "f: its times begin at -5 us"},
 		{"[" X "\"1\", \"dur\": 1}]", "f: event 1: 'k': it has no time"},
 		{"[" X "NaN, \"dur\": 1}]",
-		 "f: event 1: at byte 60 of the file: lexical error: invalid char in json text."},
+		 "f: event 1: at byte 60: lexical error: invalid char in json text."},
 		{"[" X "1, \"dur\": 1, \"args\": {\"step\": -1}}]",
 		 "f: event 1: 'k': step: -1 is no count"},
 		{"[" X "1, \"dur\": 1, \"args\": {\"step\": \"x\"}}]",
