@@ -65,10 +65,10 @@ exits 1 "clocks that contradict each other" "$NBOX" trace align clocks.json
 says "the clocks contradict each other by 198.000 us" "says by how much"
 head -c 5000 t.json >cut.json
 exits 2 "a trace that is cut" "$NBOX" trace stat cut.json
-says "cut.json: event" "names where"
+says "cut.json: ends in the middle: in event" "names where"
 mkdir "run [1]" && cp t.json "run [1]/" && head -c 5000 t.json >"run [1]/u.json"
 exits 2 "a folder with one trace that is cut" "$NBOX" trace stat "run [1]"
-says "run [1]/u.json: event" "names that one"
+says "run [1]/u.json: ends in the middle: in event" "names that one"
 rm "run [1]/u.json"
 exits 0 "a folder with brackets in its name" "$NBOX" trace stat "run [1]"
 exits 2 "a bare number" "$NBOX" trace export t.json --skew host1=1 --out x.json
