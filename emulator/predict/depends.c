@@ -8,9 +8,16 @@
 #include "base/cleanup.h"
 #include "predict/exchanges.h"
 
-/* A kernel that was launched before a collective was over, and started soon after that, on a stream
- * that was idle, waited for it. */
+/* By when things happened: a kernel that was launched before an exchange was over, and started soon
+ * after that, waited for it. */
 #define SOON_NS 50e3
+
+static bool is_likely(const struct depends_of *of, const struct trace_op *op,
+		      const struct trace_op *on)
+{
+	return op->start_ns < on->end_ns + SOON_NS &&
+	       (op->launched_by == TRACE_NONE || of->t->ops[op->launched_by].end_ns < on->end_ns);
+}
 
 /* What kernel @k of the trace waited for: the latest exchange, ours; PREDICT_NONE: none. */
 static uint32_t awaited(const struct depends_of *of, uint32_t k)
@@ -20,54 +27,29 @@ static uint32_t awaited(const struct depends_of *of, uint32_t k)
 	double end = -INFINITY;
 
 	for (uint32_t w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-		uint32_t on = of->t->waits[w].on;
+		const struct trace_op *on = &of->t->ops[of->t->waits[w].on];
 
-		if (of->op_of[on] == PREDICT_NONE || of->t->ops[on].end_ns <= end)
+		if (of->op_of[of->t->waits[w].on] == PREDICT_NONE || on->end_ns <= end ||
+		    (of->t->has_guessed_waits && !is_likely(of, op, on)))
 			continue;
-		after = of->op_of[on];
-		end = of->t->ops[on].end_ns;
+		after = of->op_of[of->t->waits[w].on];
+		end = on->end_ns;
 	}
 	return after;
 }
 
-/* The same where the trace has no waits, by when things happened. */
-static uint32_t inferred(const struct depends_of *of, uint32_t k, uint32_t before, uint32_t comm)
-{
-	const struct trace_op *op = &of->t->ops[k], *c;
-
-	if (comm == TRACE_NONE || op->launched_by == TRACE_NONE)
-		return PREDICT_NONE;
-	c = &of->t->ops[comm];
-	return of->t->ops[op->launched_by].end_ns < c->end_ns && op->start_ns >= c->end_ns &&
-			       op->start_ns < c->end_ns + SOON_NS &&
-			       (before == TRACE_NONE || of->t->ops[before].end_ns <= c->end_ns)
-		       ? of->op_of[comm]
-		       : PREDICT_NONE;
-}
-
 void depends_find(const struct depends_of *of)
 {
-	uint32_t before = TRACE_NONE, comm = TRACE_NONE;
-
 	for (uint32_t i = of->first; i < of->end; i++) {
 		struct predict_op *op = &of->ops[i];
 
 		for (uint32_t k = op->first; k < op->first + op->n; k++) {
 			uint32_t kernel = of->kernel_ops[k], after;
-			bool is_exchange = exchange_is_one(&of->t->ops[kernel]);
 
-			/* An exchange waits for those of other streams where the trace says so; by
-			 * when things happened it cannot be told. */
-			if (is_exchange && (op->n > 1 || !of->t->n_waits)) {
-				comm = kernel;
+			/* An op waits whole: its computation would wait with its exchange. */
+			if (exchange_is_one(&of->t->ops[kernel]) && op->n > 1)
 				continue;
-			}
-			after = of->t->n_waits ? awaited(of, kernel)
-					      : inferred(of, kernel, before, comm);
-			if (is_exchange)
-				comm = kernel;
-			else
-				before = kernel;
+			after = awaited(of, kernel);
 			if (after != PREDICT_NONE && after < i &&
 			    (op->after == PREDICT_NONE || after > op->after))
 				op->after = after;
@@ -82,8 +64,8 @@ struct lane {
 
 /* Exchange @own's lane, the last of @list; queues that turn out to be one are. Return: its queue.
  */
-static uint32_t take_lane(const struct depends_of *of, const struct trace_op *own, struct lane *list,
-			  uint32_t *n)
+static uint32_t take_lane(const struct depends_of *of, const struct trace_op *own,
+			  struct lane *list, uint32_t *n)
 {
 	uint32_t queue = *n;
 	bool is_known = false;
@@ -108,18 +90,19 @@ static uint32_t take_lane(const struct depends_of *of, const struct trace_op *ow
 
 int depends_find_queues(const struct depends_of *of)
 {
-	CLEANUP(freep) struct lane *list = malloc((of->end - of->first + (size_t)1) * sizeof(*list));
+	CLEANUP(freep)
+	struct lane *list = malloc((of->end - of->first + (size_t)1) * sizeof(*list));
 	uint32_t n = 0;
 
 	if (!list)
 		return -ENOMEM;
-	for (uint32_t i = of->first; i < of->end && of->t->n_waits; i++) {
+	for (uint32_t i = of->first; i < of->end; i++) {
 		struct predict_op *op = &of->ops[i];
 
 		if (predict_is_exchange(op))
-			op->queue = take_lane(of,
-					      &of->t->ops[of->kernel_ops[predict_kernel_of(op)]],
-					      list, &n);
+			op->queue =
+				take_lane(of, &of->t->ops[of->kernel_ops[predict_kernel_of(op)]],
+					  list, &n);
 	}
 	return 0;
 }

@@ -13,9 +13,8 @@ struct depends_of {
 	uint32_t first, end; /* in @ops */
 };
 
-/* Sets the ops' after: by the trace's waits, or where it has none by when things happened. */
+/* Sets the ops' after, by the trace's waits. */
 void depends_find(const struct depends_of *of);
 /* Sets the exchanges' queues: those of one communicator come one after the other, as NCCL does
- * them, and those of one stream. Where the trace does not say what waits for what, all of a rank
- * do. Return: 0; -ENOMEM. */
+ * them, and those of one stream. Return: 0; -ENOMEM. */
 int depends_find_queues(const struct depends_of *of);

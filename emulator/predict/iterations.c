@@ -21,6 +21,8 @@ struct settler {
 	uint32_t *partner;   /* by op: another one of its collective, in a circle */
 	uint32_t *stack, n_stack;
 	double *begins; /* owned: by iteration, when it begins at the rank that says so; in order */
+	uint32_t *numbers; /* owned: what it is called; TRACE_NONE: what is between two, or behind
+			      the last one */
 	uint32_t n_steps;
 };
 
@@ -113,14 +115,18 @@ static uint32_t find_begins(struct settler *s)
 
 	for (uint32_t n = 0; n < t->n_ranks; n++) {
 		const struct trace_rank *rank = &t->ranks[n];
-		uint32_t step = TRACE_NONE;
+		uint32_t step = TRACE_NONE, number = 0;
 
 		for (uint32_t i = rank->first; i < rank->first + rank->n; i++) {
 			const struct trace_op *op = &t->ops[s->order[i]];
+			bool is_between = op->step == TRACE_NONE;
 
-			if (!exchange_is_one(op) || op->step == step || op->step == TRACE_NONE)
+			if (!exchange_is_one(op) ||
+			    (is_between ? !s->n_steps || s->numbers[s->n_steps - 1] == TRACE_NONE
+					: number && op->step <= step))
 				continue;
-			step = op->step;
+			step = is_between ? step : op->step;
+			s->numbers[s->n_steps] = is_between ? TRACE_NONE : ++number;
 			s->begins[s->n_steps++] = op->start_ns;
 		}
 		if (s->n_steps)
@@ -197,8 +203,9 @@ static void settle_rank(struct settler *s, const struct trace_rank *rank)
 
 	for (uint32_t i = rank->first; i < rank->first + rank->n; i++)
 		if (exchange_is_one(&ops[i]))
-			ops[i].step =
-				s->steps[i] && s->steps[i] != NEVER ? s->steps[i] : TRACE_NONE;
+			ops[i].step = s->steps[i] && s->steps[i] != NEVER
+					      ? s->numbers[s->steps[i] - 1]
+					      : TRACE_NONE;
 	for (uint32_t i = rank->first + rank->n; i-- > rank->first;) {
 		struct trace_op *op = &ops[s->order[i]];
 		uint32_t at = next;
@@ -241,6 +248,7 @@ int iterations_settle(struct trace *t, const struct exchanges *x)
 	CLEANUP(freep) uint32_t *partner = malloc(n * sizeof(*partner));
 	CLEANUP(freep) uint32_t *stack = malloc(n * sizeof(*stack));
 	CLEANUP(freep) double *begins = malloc(n * sizeof(*begins));
+	CLEANUP(freep) uint32_t *numbers = malloc(n * sizeof(*numbers));
 	struct settler s = {.t = t,
 			    .x = x,
 			    .order = order,
@@ -249,12 +257,14 @@ int iterations_settle(struct trace *t, const struct exchanges *x)
 			    .beside = {before, behind},
 			    .partner = partner,
 			    .stack = stack,
-			    .begins = begins};
+			    .begins = begins,
+			    .numbers = numbers};
 
 	for (uint32_t i = 0; i < t->n_ops; i++)
 		if (t->ops[i].kind == TRACE_HOST || t->ops[i].kind == TRACE_CALL)
 			return 0;
-	if (!order || !least || !steps || !before || !behind || !partner || !stack || !begins)
+	if (!order || !least || !steps || !before || !behind || !partner || !stack || !begins ||
+	    !numbers)
 		return -ENOMEM;
 	memset(least, 0xff, n * sizeof(*least));
 	memset(steps, 0xff, n * sizeof(*steps));

@@ -194,8 +194,10 @@ int chrome_times(struct chrome *c, const struct json_value *event, double *ret_s
 	if (!c->has_zero)
 		c->zero_us = floor(start);
 	c->has_zero = true;
-	*ret_start_ns = (start - c->zero_us) * 1e3;
-	*ret_end_ns = *ret_start_ns + us * 1e3;
+	/* Whole ones, as profilers count: what begins when something ends does not begin before
+	 * that. */
+	*ret_start_ns = rint((start - c->zero_us) * 1e3);
+	*ret_end_ns = *ret_start_ns + rint(us * 1e3);
 	return 0;
 }
 

@@ -168,6 +168,9 @@ static int take_host(struct chrome *c, const struct json_value *event, enum cate
 	op->kind = category == OPERATOR          ? TRACE_HOST
 		   : strstr(name, "Synchronize") ? TRACE_SYNC
 						 : TRACE_CALL;
+	/* A mark of a kernel, as nbox report --trace writes one for tools, and no call. */
+	if (op->kind == TRACE_CALL && json_value_number(json_value_get(event, "dur")) == 0)
+		return 0;
 	r = chrome_add(c, event, name, op, &n, err);
 	if (r == 0 && chrome_number(json_value_get(event, "args"), "correlation", &correlation) &&
 	    correlation)

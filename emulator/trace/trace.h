@@ -87,6 +87,7 @@ struct trace {
 	uint32_t *hosts;          /* names */
 	struct trace_comm *comms;
 	struct trace_wait *waits; /* by op */
+	bool has_guessed_waits;   /* they are those of trace_guess_waits() */
 	struct trace_call *calls; /* in the order in which they came */
 	uint32_t *joined;         /* ops, by join */
 	uint32_t *first_joined;   /* in joined, for each join and behind the last one */

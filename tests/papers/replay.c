@@ -14,6 +14,7 @@
 #include "nbox/replay/result.h"
 #include "schedule/schedule.h"
 #include "trace/finish.h"
+#include "trace/guess.h"
 
 /* --- BD1: a ring by hops ------------------------------------------------------------------------
  */
@@ -522,7 +523,7 @@ static void write_trace(struct trace *t)
 			at += is_op ? 0 : 10e3;
 		}
 	}
-	if (trace_finish(t) < 0)
+	if (trace_finish(t) < 0 || trace_guess_waits(t) < 0)
 		abort();
 }
 

@@ -13,6 +13,7 @@
 #include "nbox/ask/configure.h"
 #include "nbox/trace/load.h"
 #include "predict/iterations.h"
+#include "trace/guess.h"
 
 #define OVERHEADS_BYTES_MAX (64u << 20)
 #define RANKS_MAX 65536
@@ -352,6 +353,11 @@ static bool begins_within(const struct predict_request *q)
 	return false;
 }
 
+static void drop_first(struct predict_request *q)
+{
+	memmove(q->iterations, q->iterations + 1, --q->n_iterations * sizeof(*q->iterations));
+}
+
 /* The first and the last one that have fewer exchanges than any other, and a first one that begins
  * within. */
 static void drop_partial(struct predict_request *q)
@@ -374,8 +380,7 @@ static void drop_partial(struct predict_request *q)
 	if (q->n_iterations > 1 &&
 	    (begins_within(q) || (first < least && (n > 2 || first < last)))) {
 		q->n_partial++;
-		memmove(q->iterations, q->iterations + 1,
-			--q->n_iterations * sizeof(*q->iterations));
+		drop_first(q);
 	}
 }
 
@@ -443,8 +448,9 @@ int request_play(struct predict_request *q, struct err *err)
 
 	if (r == 0)
 		r = trace_needs_kernels(&q->trace, q->paths[0], err);
-	if (r == 0 && (exchanges_find(&q->trace, &q->exchanges) < 0 ||
-		       iterations_settle(&q->trace, &q->exchanges) < 0))
+	if (r == 0 &&
+	    (exchanges_find(&q->trace, &q->exchanges) < 0 ||
+	     iterations_settle(&q->trace, &q->exchanges) < 0 || trace_guess_waits(&q->trace) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
 	r = r < 0 ? r : check_words(q, err);
 	r = r < 0 ? r : find_overheads(q, err);

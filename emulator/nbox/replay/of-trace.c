@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "schedule/schedule.h"
 
-/* The last row of a stream, and the one before it; of a thread the last one that waited. */
+/* The last row of a stream; of a thread the last one that waited. */
 struct place {
-	uint32_t number, row, before;
+	uint32_t number, row;
 };
 
 struct maker {
@@ -24,7 +24,6 @@ struct maker {
 	uint32_t n_names;
 	struct place *streams, *threads; /* owned; of the rank */
 	uint32_t n_streams, n_threads;
-	uint32_t step;   /* that the rank is in */
 	double begin_ns; /* of the first op */
 	struct err *err;
 };
@@ -187,7 +186,7 @@ static struct place *place_of(struct place *list, uint32_t *n, uint32_t number)
 	for (uint32_t i = 0; i < *n; i++)
 		if (list[i].number == number)
 			return &list[i];
-	list[*n] = (struct place){number, JOB_NONE, JOB_NONE};
+	list[*n] = (struct place){number, JOB_NONE};
 	return &list[(*n)++];
 }
 
@@ -222,42 +221,6 @@ static void wait_for(const struct maker *m, struct waits *w, uint32_t row, doubl
 		return;
 	w->row[w->n++] = row;
 	w->last_ns = fmax(w->last_ns, end);
-}
-
-/* The last row of another stream that was over by then. */
-static uint32_t ended_there(const struct maker *m, const struct place *p, double start_ns)
-{
-	uint32_t row = p->row;
-
-	if (row != JOB_NONE && m->j->rows[row].end > start_ns)
-		row = p->before;
-	return row != JOB_NONE && m->j->rows[row].end <= start_ns ? row : JOB_NONE;
-}
-
-/* Where the trace does not say what streams wait for: an op for what was computed last, computation
- * that began late for what had ended last by then, the first of a step for all streams. */
-static void guess_waits(struct maker *m, struct waits *w, const struct place *own,
-			const struct trace_op *o, double start_ns)
-{
-	bool is_op = o->kind >= TRACE_COLLECTIVE;
-	bool is_first = !is_op && o->step != TRACE_NONE && o->step != m->step;
-	uint32_t last = JOB_NONE;
-
-	for (uint32_t i = 0; i < m->n_streams; i++) {
-		uint32_t row =
-			&m->streams[i] == own ? JOB_NONE : ended_there(m, &m->streams[i], start_ns);
-
-		if (is_first)
-			wait_for(m, w, row, start_ns);
-		else if (row != JOB_NONE &&
-			 (last == JOB_NONE || m->j->rows[row].end > m->j->rows[last].end))
-			last = row;
-	}
-	if (is_first)
-		m->step = o->step;
-	else if (last != JOB_NONE &&
-		 (is_op || own->row == JOB_NONE || m->j->rows[last].end > m->j->rows[own->row].end))
-		wait_for(m, w, last, start_ns);
 }
 
 static int add_waits(struct maker *m, const struct waits *w, uint32_t row, double start_ns)
@@ -301,13 +264,10 @@ static int add_row(struct maker *m, uint32_t number)
 		wait_for(m, &w, m->row_of[m->t->waits[o->first_wait + i].on], start);
 	if (launch)
 		wait_for(m, &w, place_of(m->threads, &m->n_threads, launch->stream)->row, start);
-	if (!m->t->n_waits && !is_host)
-		guess_waits(m, &w, place, o, start);
 	if (r == 0)
 		r = add_waits(m, &w, m->j->n_rows, start);
 	if (r == 0 && !w.n)
 		r = job_add_edge(m->j, 0, m->j->n_rows, 0, start);
-	place->before = place->row;
 	m->row_of[number] = place->row = m->j->n_rows;
 	return r < 0 ? r : job_add_row(m->j, &row);
 }
@@ -322,7 +282,6 @@ static int add_rank(struct maker *m, const struct trace_rank *of)
 	int r = 0;
 
 	m->n_streams = m->n_threads = 0;
-	m->step = TRACE_NONE;
 	free(m->streams);
 	free(m->threads);
 	m->streams = calloc((size_t)of->n + 1, sizeof(*m->streams));

@@ -14,6 +14,7 @@
 #include "nbox/retime/told.h"
 #include "nbox/trace/load.h"
 #include "trace/align.h"
+#include "trace/guess.h"
 
 /* --- the command line
  * ----------------------------------------------------------------------------- */
@@ -356,6 +357,8 @@ static int open_traces(const struct source_words *from, struct source *s, struct
 		r = trace_needs_kernels(&t, from->words[0], err);
 	if (r == 0 && t.n_hosts > 1)
 		r = align(&t, err);
+	if (r == 0 && trace_guess_waits(&t) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = job_of_trace(&t, from->ranks, &hops.intra, &hops.inter, &s->job, err);
 	return r < 0 ? r : make_costs(from, s, err);

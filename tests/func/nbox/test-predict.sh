@@ -31,6 +31,11 @@ is "$(python3 -c 'import json; a = sorted(i["predicted_ms"] for i in json.load(o
 	True "both say the same of the middle iteration"
 exits 2 "an nbox run has no host" "$NBOX" overheads ddp
 says "no operator of a host is in it" "and that is said"
+exits 0 "its trace, a file a rank" "$NBOX" report ddp --trace ddp-trace/
+exits 0 "it is predicted" "$NBOX" predict ddp-trace --json again.json
+says "the trace has no host" "marks of kernels are no host"
+is "$(python3 -c 'import json; a, b = (json.load(open(f))["predicted_ms"] for f in ("p.json", "again.json")); print(abs(a / b - 1) < .03)')" True \
+	"as long as the run, though the trace does not say what waits for what"
 
 # --- a pipeline of four stages, of which one is slow ---
 cat >pp.job <<'JOB'
@@ -51,6 +56,9 @@ a = sorted(i["predicted_ms"] for i in json.load(open(sys.argv[1]))["iterations"]
 print(abs(a[(len(a) - 1) // 2] / json.load(open(sys.argv[2]))["steps"]["ms"]["p50"] - 1) < .05)
 PY
 is "$(python3 same.py pp.json ppr.json)" True "both say the same of the middle iteration"
+exits 0 "its trace, a file a rank" "$NBOX" report pp --trace pp-trace/
+exits 0 "it is predicted" "$NBOX" predict pp-trace --json ppt.json
+is "$(python3 same.py ppt.json ppr.json)" True "so does its trace, in which stages wait for messages, though it does not say so"
 exits 2 "half a pipeline" "$NBOX" predict pp --ranks 6
 says "a multiple of 4 copies all of them" "and that is said"
 exits 2 "one rank at two speeds" "$NBOX" predict pp --scale-compute 0=2 --scale-compute 0-1=3

@@ -12,6 +12,7 @@
 #include "predict/task.h"
 #include "schedule/coll.h"
 #include "trace/finish.h"
+#include "trace/guess.h"
 
 static const struct predict_host paper = {5000, 3000, 2000, 4000, 1000, 1000};
 
@@ -184,6 +185,8 @@ static void a_traced_task_comes_out_again(void **state)
 	near(g.p.ns, 355e3);
 	for (int has_waits = 0; has_waits < 2; has_waits++) {
 		trace_golden(&g, &t, has_waits);
+		assert_int_equal(trace_guess_waits(&t), 0);
+		assert_true(t.has_guessed_waits == !has_waits);
 		assert_int_equal(overheads_find(&t, &none, &ov), 0);
 		near(ov.all[OVERHEAD_T1].mean_ns, paper.before);
 		near(ov.all[OVERHEAD_T2].mean_ns, paper.first);

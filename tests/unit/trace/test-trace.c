@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trace/finish.h"
+#include "trace/guess.h"
 
 static uint32_t add(struct trace *t, uint32_t rank, uint32_t kind, double start, double end)
 {
@@ -101,9 +102,50 @@ static void no_time(void **state __attribute__((unused)))
 	trace_deinit(&t);
 }
 
+static uint32_t awaited(const struct trace *t, double start)
+{
+	const struct trace_op *op = &t->ops[at(t, start)];
+
+	return op->n_waits == 1 ? (uint32_t)t->ops[t->waits[op->first_wait].on].start_ns
+				: 1000 + op->n_waits;
+}
+
+/* Kernels of one stream, collectives of another. */
+static void waits_are_guessed(void **state __attribute__((unused)))
+{
+	struct trace t = {0};
+	uint32_t host, rank;
+
+	assert_int_equal(trace_add_host(&t, "a", &host), 0);
+	assert_int_equal(trace_add_rank(&t, 0, host, &rank), 0);
+	for (double ns = 10; ns < 50; ns += 10) /* two of the first iteration */
+		add(&t, rank, TRACE_COMPUTE, ns, ns + 10);
+	add(&t, rank, TRACE_COLLECTIVE, 21, 25); /* behind 10 */
+	add(&t, rank, TRACE_COLLECTIVE, 41, 60); /* behind 30 */
+	add(&t, rank, TRACE_COMPUTE, 61, 70);
+	add(&t, rank, TRACE_CALL, 62, 63);
+	for (uint32_t i = 0; i < t.n_ops; i++) {
+		t.ops[i].step = t.ops[i].start_ns >= 30;
+		t.ops[i].stream += t.ops[i].kind == TRACE_COLLECTIVE;
+	}
+	assert_int_equal(trace_finish(&t), 0);
+	assert_int_equal(trace_guess_waits(&t), 0);
+	assert_true(t.has_guessed_waits);
+	assert_int_equal(awaited(&t, 10), 1000);
+	assert_int_equal(awaited(&t, 20), 1000);
+	assert_int_equal(awaited(&t, 21), 10);
+	assert_int_equal(awaited(&t, 30), 21);   /* the first of its iteration */
+	assert_int_equal(awaited(&t, 40), 1000); /* what is over was waited for */
+	assert_int_equal(awaited(&t, 41), 30);
+	assert_int_equal(awaited(&t, 61), 41); /* it began late */
+	assert_int_equal(awaited(&t, 62), 1000);
+	trace_deinit(&t);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(in_order), cmocka_unit_test(no_time)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(in_order), cmocka_unit_test(no_time),
+					   cmocka_unit_test(waits_are_guessed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
