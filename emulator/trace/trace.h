@@ -82,6 +82,7 @@ struct trace_call {
 struct trace {
 	uint64_t origin_ns; /* since 1970, by the hosts' clocks; 0: not known */
 	uint32_t world;     /* ranks of the job, also those without a trace */
+	uint32_t n_warm_up; /* iterations, from the first, that its writer leaves out of means */
 	struct trace_op *ops;
 	struct trace_rank *ranks; /* by rank of the world */
 	uint32_t *hosts;          /* names */

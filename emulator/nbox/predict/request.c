@@ -407,6 +407,8 @@ static int find_iterations(struct predict_request *q, struct err *err)
 	q->n_iterations = (uint32_t)size;
 	if (!size)
 		q->iterations[q->n_iterations++].step = TRACE_NONE;
+	for (; q->n_iterations > 1 && q->iterations[0].step <= t->n_warm_up; q->n_warm_up++)
+		drop_first(q);
 	drop_partial(q);
 	return 0;
 }

@@ -29,6 +29,7 @@ struct predict_request {
 	struct predict_iteration *iterations; /* by their time */
 	uint32_t n_iterations;
 	uint32_t n_partial; /* left out: the first or the last one, not all of which is traced */
+	uint32_t n_warm_up; /* the same: the first ones, as the run's summary does */
 };
 
 struct predict_iteration {

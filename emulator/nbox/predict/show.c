@@ -132,6 +132,8 @@ static void print_means(const struct shown *s, FILE *to)
 	if (q->n_partial)
 		fprintf(to, "; %u that %s not whole left out", q->n_partial,
 			q->n_partial > 1 ? "are" : "is");
+	if (q->n_warm_up)
+		fprintf(to, "; %u left out as warm-up", q->n_warm_up);
 	fprintf(to, "\ntraced     %12.3f ms  the prediction is %+.2f %% off it\n",
 		m.traced_ns / 1e6, off_pct(m.ns, m.traced_ns));
 	fprintf(to, "baseline   %12.3f ms  the longest stream's kernels, %+.2f %% off the traced\n",
@@ -304,6 +306,7 @@ int shown_json(const struct shown *s, FILE *to)
 						"ms", (s->path[i].end - s->path[i].begin) / 1e6));
 	json_object_set_new(doc, "iterations", iterations);
 	json_object_set_new(doc, "partial_iterations", json_integer(s->q->n_partial));
+	json_object_set_new(doc, "warm_up_iterations", json_integer(s->q->n_warm_up));
 	json_object_set_new(doc, "ranks", ranks);
 	json_object_set_new(doc, "critical_path", path);
 	if (s->blames) {

@@ -155,7 +155,7 @@ static int add_span(struct taker *k, size_t i)
 	return r;
 }
 
-/* Return: 0; -ENOMEM. */
+/* The record's warm-up is that of its lowest rank, as in the run's summary. Return: 0; -ENOMEM. */
 static int number_steps(struct taker *k, size_t first, size_t end)
 {
 	CLEANUP(freep) struct record_op *ops = calloc(end - first + 1, sizeof(*ops));
@@ -170,6 +170,8 @@ static int number_steps(struct taker *k, size_t first, size_t end)
 			ops[n++] = *k->spans->list[i].op;
 	qsort(ops, n, sizeof(*ops), steps_order);
 	r = steps_find(k->rec, ops, n, &steps);
+	if (r == 0 && !first)
+		k->t->n_warm_up = (uint32_t)steps.n_warm_up;
 	for (size_t i = first; r == 0 && steps.n && i < end; i++) {
 		const struct span *s = &k->spans->list[i];
 

@@ -37,6 +37,17 @@ says "the trace has no host" "marks of kernels are no host"
 is "$(python3 -c 'import json; a, b = (json.load(open(f))["predicted_ms"] for f in ("p.json", "again.json")); print(abs(a / b - 1) < .03)')" True \
 	"as long as the run, though the trace does not say what waits for what"
 
+# --- iterations that are long at first ---
+cat >cold.job <<'JOB'
+bucket 64MiB
+layer x4 forward=2ms backward=4ms params=4MiB
+JOB
+exits 0 "a run whose first iterations are unlike the others" "$NBOX" run --name cold --quiet --nodes 1 --gpus-per-node 4 --real 0-3 --data none \
+	--model ring -- "$BUILD/tests/apps/stepper" cold.job --iterations 4 --warmup 0 --jitter 90% --seed 7
+exits 0 "it is predicted" "$NBOX" predict cold --json cold.json
+says "2 left out as warm-up" "they are left out, as in the run's summary"
+is "$(json cold.json '(d["warm_up_iterations"], sorted(i["step"] for i in d["iterations"]))')" "(2, [3, 4])" "of the mean"
+
 # --- a pipeline of four stages, of which one is slow ---
 cat >pp.job <<'JOB'
 parallel pp=4
