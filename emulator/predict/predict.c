@@ -316,6 +316,8 @@ static void go_on(struct player *y, uint32_t rank)
 		f->host += op->host->before + (op->n ? op->host->first : op->host->next);
 		for (uint32_t k = op->first; k < op->first + op->n - is_exchange; k++) {
 			compute(y, rank, i, k);
+			if (y->t->kernels[k].is_with_next)
+				continue;
 			f->host += op->host->launch;
 			f->host += k + 1 < op->first + op->n ? op->host->next : 0;
 		}

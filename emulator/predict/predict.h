@@ -25,6 +25,8 @@ struct predict_kernel {
 	double ns;     /* >= 0 */
 	uint32_t name; /* the caller's */
 	enum predict_class class;
+	bool is_with_next; /* the host launches it and the next one of its op at once, as in a
+			      graph */
 };
 
 /* What the host does around kernels, the paper's T1 to T5; kernels follow each other on a stream

@@ -146,6 +146,14 @@ static int add_exchange(struct maker *m, uint32_t i, struct predict_op *op)
 	return r;
 }
 
+/* Kernels @i and @k of @c have one launch, as those of a graph. */
+static bool is_one_launch(const struct maker *m, const struct calls *c, uint32_t i, uint32_t k)
+{
+	uint32_t by = m->t->ops[c->kernels[i]].launched_by;
+
+	return by != TRACE_NONE && by == m->t->ops[c->kernels[k]].launched_by;
+}
+
 /* One op with kernels @first to @end of @c, the last one perhaps a collective. */
 static int add_op(struct maker *m, const struct calls *c, uint32_t first, uint32_t end,
 		  bool is_sync, const struct predict_host *host)
@@ -181,7 +189,8 @@ static int add_op(struct maker *m, const struct calls *c, uint32_t first, uint32
 		task->kernel_ops[task->t.n_kernels] = c->kernels[i];
 		task->kernels[task->t.n_kernels++] =
 			(struct predict_kernel){kernel->end_ns - kernel->start_ns, kernel->name,
-						class_of(m->t, kernel)};
+						class_of(m->t, kernel),
+						i + 1 < end && is_one_launch(m, c, i, i + 1)};
 		if (!exchange_is_one(kernel))
 			continue;
 		m->op_of[c->kernels[i]] = task->t.n_ops;
@@ -216,9 +225,12 @@ static int add_call(struct maker *m, const struct calls *c, const struct call *c
 		if (!is_last && !exchange_is_one(&t->ops[c->kernels[i]]))
 			continue;
 		part.last = is_last ? host.last : 0;
+		if (first > call->first && is_one_launch(m, c, first - 1, i))
+			part.first = part.launch = 0;
 		r = add_op(m, c, first, i + 1, is_last && call->is_sync, &part);
 		part.before = 0;
 		part.first = host.next;
+		part.launch = host.launch;
 		first = i + 1;
 	}
 	return r < 0 || call->n ? r : add_op(m, c, first, first, call->is_sync, &host);
@@ -250,14 +262,16 @@ static int add_pieces(struct maker *m, const struct calls *c, double begin)
 	return r;
 }
 
-/* When the last collective of an iteration is over at a rank; -INFINITY: it has none. */
-static double end_of(const struct trace *t, uint32_t rank, uint32_t step)
+/* When what a GPU did in an iteration is over at a rank, or of that its exchanges alone; -INFINITY:
+ * it has none. */
+static double end_of(const struct trace *t, uint32_t rank, uint32_t step, bool all)
 {
 	const struct trace_rank *r = &t->ranks[rank];
 	double end = -INFINITY;
 
 	for (uint32_t i = r->first; i < r->first + r->n; i++)
-		if (t->ops[i].step == step && exchange_is_one(&t->ops[i]))
+		if (t->ops[i].step == step &&
+		    (exchange_is_one(&t->ops[i]) || (all && t->ops[i].kind >= TRACE_COMPUTE)))
 			end = fmax(end, t->ops[i].end_ns);
 	return end;
 }
@@ -311,9 +325,11 @@ static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 	int r = 0;
 
 	*to = (struct predict_rank){.first = task->t.n_ops};
+	if (step != TRACE_NONE && step > 0 && !is_hostless)
+		before = end_of(m->t, rank, step - 1, true);
 	if (step != TRACE_NONE && step > 1 && is_hostless) {
-		before = end_of(m->t, rank, step - 1);
-		lead = end_of(m->t, rank, step - 2);
+		before = end_of(m->t, rank, step - 1, false);
+		lead = end_of(m->t, rank, step - 2, false);
 		r = add_step(m, rank, step - 1, lead, &first, &end);
 		to->n_lead = task->t.n_ops - to->first;
 	}

@@ -84,7 +84,8 @@ int shard_plan_ns(const struct shard_job *job, const struct shard_plan *p, doubl
 			kernels[at] = (struct predict_kernel){ns[i], 0,
 							      is_exchange  ? PREDICT_COLLECTIVE
 							      : i == DENSE ? PREDICT_COMPUTE
-									   : PREDICT_LOOKUP};
+									   : PREDICT_LOOKUP,
+							      false};
 			ops[at] =
 				(struct predict_op){.first = at,
 						    .n = 1,

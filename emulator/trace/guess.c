@@ -30,8 +30,7 @@ static uint32_t over_by(const struct trace *t, const struct stream *s, double ns
 
 static bool is_later(const struct trace *t, uint32_t op, uint32_t than)
 {
-	return op != TRACE_NONE &&
-	       (than == TRACE_NONE || t->ops[op].end_ns > t->ops[than].end_ns);
+	return op != TRACE_NONE && (than == TRACE_NONE || t->ops[op].end_ns > t->ops[than].end_ns);
 }
 
 /* @own: one of @list. */
@@ -43,8 +42,8 @@ static int add_waits(struct trace *t, uint32_t op, const struct stream *list, ui
 	int r = 0;
 
 	for (uint32_t i = 0; i < n && r == 0; i++) {
-		uint32_t on = &list[i] == own ? TRACE_NONE
-					      : over_by(t, &list[i], t->ops[op].start_ns);
+		uint32_t on =
+			&list[i] == own ? TRACE_NONE : over_by(t, &list[i], t->ops[op].start_ns);
 
 		if (is_first && on != TRACE_NONE)
 			r = trace_add_wait(t, op, on);
@@ -64,8 +63,8 @@ static int guess_rank(struct trace *t, const struct trace_rank *rank)
 	for (uint32_t i = rank->first; i < rank->first + rank->n && r == 0; i++) {
 		struct trace_op *op = &t->ops[i];
 		struct stream *own;
-		bool is_first = op->kind < TRACE_COLLECTIVE && op->step != TRACE_NONE &&
-				op->step != step;
+		bool is_first =
+			op->kind < TRACE_COLLECTIVE && op->step != TRACE_NONE && op->step != step;
 
 		if (op->kind < TRACE_COMPUTE)
 			continue;

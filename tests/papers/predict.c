@@ -46,7 +46,8 @@ static void add(struct made *m, uint32_t rank, double us, double us2, uint32_t j
 		m->kernels[m->t.n_kernels++] =
 			(struct predict_kernel){1000 * (k ? us2 : us), 0,
 						join == PREDICT_NONE ? PREDICT_COMPUTE
-								     : PREDICT_COLLECTIVE};
+								     : PREDICT_COLLECTIVE,
+						false};
 	m->t.n_ops++;
 	m->ranks[rank].n++;
 	if (join != PREDICT_NONE && join >= m->t.n_joins)

@@ -117,6 +117,24 @@ is "$(json gpu.json 'round(d["predicted_ms"] * 1e3, 3)')" "222.0" "by hand: 10 u
 exits 0 "blame of it" "$NBOX" blame gpu --overheads ov.json --json gb.json
 is "$(json gb.json '(d["blame"][0]["culprit"], round(d["blame"][0]["won_ms"] * 1e3, 3))')" "(1, 61.0)" "rank 1's look-up costs what it is longer"
 
+# --- a CUDA graph of 100 kernels, twice, before the first of which the GPU has nothing to do ---
+python3 - <<'PY'
+import json
+e, n = [], 0
+for step in range(2):
+    at = 500 * step
+    e.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step + 1}", "pid": 1, "tid": 1, "ts": at, "dur": 50})
+    e.append({"ph": "X", "cat": "cpu_op", "name": "aten::graph", "pid": 1, "tid": 1, "ts": at, "dur": 10})
+    e.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 1, "tid": 1, "ts": at + 3, "dur": 5, "args": {"correlation": step + 1}})
+    for k in range(100):
+        e.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": at + 400 + 3 * k, "dur": 2, "args": {"stream": 7, "correlation": step + 1}})
+json.dump({"schemaVersion": 1, "traceEvents": e}, open("graph.json", "w"))
+PY
+exits 0 "a graph is predicted" "$NBOX" predict graph.json --profiler-event 0us --profiler-launch 0us --json graph-p.json
+is "$(json graph-p.json 'round(d["predicted_ms"] * 1e3, 3)')" "304.5" "by hand: 3 us, half of one launch, 100 kernels, 99 gaps"
+is "$(json graph-p.json '[i["traced_ms"] for i in sorted(d["iterations"], key=lambda i: i["step"])]')" "[0.699, 0.5]" \
+	"an iteration is traced from the end of the one before it, though its host began sooner"
+
 # --- tables of embeddings ---
 printf 'E,D,L\n1000000,64,30\n500000,128,5\n2000,32,80\n10000000,64,1.5\n100,256,20\n300000,64,50\n50000,128,12\n8000000,32,25\n' >t.csv
 exits 0 "six sharders, played in the emulator" "$NBOX" shard --tables t.csv --gpus 4 --mem 4GB --preset dgx-a100 --model nccl --verify --json s.json

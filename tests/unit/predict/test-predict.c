@@ -74,7 +74,8 @@ static void make(struct made *m, uint64_t seed)
 								op->join != PREDICT_NONE &&
 										k + 1 == op->n
 									? PREDICT_COLLECTIVE
-									: PREDICT_COMPUTE};
+									: PREDICT_COMPUTE,
+								false};
 			if (op->join != PREDICT_NONE)
 				last = m->t.n_ops - 1;
 		}

@@ -61,7 +61,8 @@ static void play_golden(struct golden *g)
 			for (uint32_t k = 0; k < n; k++)
 				g->kernels[g->t.n_kernels++] = (struct predict_kernel){
 					1000 * (ops[i].us[k] + (r && i == LOOKUP ? 60 : 0)), 0,
-					ops[i].comm >= 0 ? PREDICT_COLLECTIVE : PREDICT_COMPUTE};
+					ops[i].comm >= 0 ? PREDICT_COLLECTIVE : PREDICT_COMPUTE,
+					false};
 		}
 	}
 	g->t = (struct predict_task){.ranks = g->ranks,
