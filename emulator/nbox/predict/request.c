@@ -13,7 +13,6 @@
 #include "nbox/ask/configure.h"
 #include "nbox/trace/load.h"
 #include "predict/iterations.h"
-#include "trace/guess.h"
 
 #define OVERHEADS_BYTES_MAX (64u << 20)
 #define RANKS_MAX 65536
@@ -446,13 +445,10 @@ static int check_words(const struct predict_request *q, struct err *err)
 
 int request_play(struct predict_request *q, struct err *err)
 {
-	int r = trace_load(q->paths, q->n_paths, &q->trace, err);
+	int r = trace_load_to_play(q->paths, q->n_paths, &q->trace, err);
 
-	if (r == 0)
-		r = trace_needs_kernels(&q->trace, q->paths[0], err);
-	if (r == 0 &&
-	    (exchanges_find(&q->trace, &q->exchanges) < 0 ||
-	     iterations_settle(&q->trace, &q->exchanges) < 0 || trace_guess_waits(&q->trace) < 0))
+	if (r == 0 && (exchanges_find(&q->trace, &q->exchanges) < 0 ||
+		       iterations_settle(&q->trace, &q->exchanges) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
 	r = r < 0 ? r : check_words(q, err);
 	r = r < 0 ? r : find_overheads(q, err);

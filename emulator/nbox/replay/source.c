@@ -13,8 +13,6 @@
 #include "nbox/replay/words.h"
 #include "nbox/retime/told.h"
 #include "nbox/trace/load.h"
-#include "trace/align.h"
-#include "trace/guess.h"
 
 /* --- the command line
  * ----------------------------------------------------------------------------- */
@@ -313,18 +311,6 @@ static int check_words(const struct source_words *from, struct err *err)
 	return 0;
 }
 
-/* By one clock. */
-static int align(struct trace *t, struct err *err)
-{
-	struct clocks clocks = {.hosts = NULL};
-	int r = align_find(t, false, &clocks, err);
-
-	if (r == 0 && align_apply(t, &clocks) < 0)
-		r = err_set(err, ENOMEM, "out of memory");
-	clocks_deinit(&clocks);
-	return r;
-}
-
 static int make_costs(const struct source_words *from, struct source *s, struct err *err)
 {
 	int algo = -1, r = costs_open(&s->job, NULL, NULL, &s->costs, err);
@@ -352,13 +338,7 @@ static int open_traces(const struct source_words *from, struct source *s, struct
 					 &hops.inter.latency_ns, err),
 			       "--nic");
 	if (r == 0)
-		r = trace_load(from->words, from->n_words, &t, err);
-	if (r == 0)
-		r = trace_needs_kernels(&t, from->words[0], err);
-	if (r == 0 && t.n_hosts > 1)
-		r = align(&t, err);
-	if (r == 0 && trace_guess_waits(&t) < 0)
-		r = err_set(err, ENOMEM, "out of memory");
+		r = trace_load_to_play(from->words, from->n_words, &t, err);
 	if (r == 0)
 		r = job_of_trace(&t, from->ranks, &hops.intra, &hops.inter, &s->job, err);
 	return r < 0 ? r : make_costs(from, s, err);

@@ -16,7 +16,9 @@
 #include "engine/record.h"
 #include "nbox/report/load.h"
 #include "nbox/trace/from-run.h"
+#include "trace/align.h"
 #include "trace/finish.h"
+#include "trace/guess.h"
 #include "trace/read.h"
 
 static ssize_t read_gz(void *gz, char *buf, size_t n)
@@ -145,7 +147,7 @@ int trace_load(const char *const *words, size_t n, struct trace *ret, struct err
 	return r;
 }
 
-int trace_needs_kernels(const struct trace *t, const char *path, struct err *err)
+static int needs_kernels(const struct trace *t, const char *path, struct err *err)
 {
 	for (uint32_t i = 0; i < t->n_ops; i++)
 		if (t->ops[i].kind != TRACE_HOST && t->ops[i].kind != TRACE_CALL &&
@@ -155,4 +157,33 @@ int trace_needs_kernels(const struct trace *t, const char *path, struct err *err
 		       "%s: no kernel of a GPU is in it: PyTorch's profiler writes them on a "
 		       "machine with GPUs, with ProfilerActivity.CUDA",
 		       path);
+}
+
+static int align(struct trace *t, struct err *err)
+{
+	struct clocks clocks = {.hosts = NULL};
+	int r = align_find(t, false, &clocks, err);
+
+	if (r == 0 && align_apply(t, &clocks) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	clocks_deinit(&clocks);
+	return r;
+}
+
+int trace_load_to_play(const char *const *words, size_t n, struct trace *ret, struct err *err)
+{
+	CLEANUP(trace_deinit) struct trace t = {0};
+	int r = trace_load(words, n, &t, err);
+
+	if (r == 0)
+		r = needs_kernels(&t, words[0], err);
+	if (r == 0 && t.n_hosts > 1)
+		r = align(&t, err);
+	if (r == 0 && trace_guess_waits(&t) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0) {
+		*ret = t;
+		t = (struct trace){0};
+	}
+	return r;
 }

@@ -16,7 +16,8 @@
  * Return: 0, *ret is the caller's, by trace_deinit(); negative errno with the sentence.
  */
 int trace_load(const char *const *words, size_t n, struct trace *ret, struct err *err);
-/* Does a GPU do anything in @t? Return: 0; -EINVAL with the sentence, which names @path. */
-int trace_needs_kernels(const struct trace *t, const char *path, struct err *err);
+/* The same for what plays them: by one clock, and with waits, guessed where they have none. Return:
+ * as trace_load(); -EINVAL, too, where no GPU does anything in it. */
+int trace_load_to_play(const char *const *words, size_t n, struct trace *ret, struct err *err);
 /* A record, a results directory, or nothing of that name: it may be a run's. */
 bool trace_names_run(const char *word);

@@ -36,6 +36,10 @@ exits 0 "it is predicted" "$NBOX" predict ddp-trace --json again.json
 says "the trace has no host" "marks of kernels are no host"
 is "$(python3 -c 'import json; a, b = (json.load(open(f))["predicted_ms"] for f in ("p.json", "again.json")); print(abs(a / b - 1) < .03)')" True \
 	"as long as the run, though the trace does not say what waits for what"
+exits 0 "the same by a wrong clock" "$NBOX" trace export ddp-trace --skew rank-1.json.gz=100ms --out skewed.json
+exits 0 "it is predicted" "$NBOX" predict skewed.json --json skewed-p.json
+is "$(python3 -c 'import json; a, b = (json.load(open(f))["predicted_ms"] for f in ("again.json", "skewed-p.json")); print(abs(a / b - 1) < .01)')" True \
+	"it is as long by any clock"
 
 # --- iterations that are long at first ---
 cat >cold.job <<'JOB'
