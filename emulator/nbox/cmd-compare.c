@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/options.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 #include "nbox/report/compare.h"
-#include "nbox/report/json-file.h"
 #include "nbox/report/live-run.h"
 
 static int usage(void)

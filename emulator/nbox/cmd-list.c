@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/options.h"
 #include "nbox/commands.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
 

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "buckets/memory.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 
 #define GB 1e9
 #define MS 1e6
@@ -101,12 +102,9 @@ static void print_way(const struct memory_way *w, const struct memory_asked *ask
 	       is_taken ? "  <- fastest" : "");
 }
 
-static int write_json(const struct memory_way *ways, size_t n, const struct memory_way *best,
-		      const char *path, struct err *err)
+static json_t *ways_json(const struct memory_way *ways, size_t n, const struct memory_way *best)
 {
 	json_t *list = json_array();
-	FILE *f;
-	int r;
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list,
@@ -116,14 +114,7 @@ static int write_json(const struct memory_way *ways, size_t n, const struct memo
 						"compute_ms", ways[i].ns / MS, "is_fastest",
 						(int)(best && ways[i].parts == best->parts &&
 						      ways[i].recomputes == best->recomputes)));
-	r = file_create(path, &f, err);
-	if (r == 0) {
-		json_dumpf(list, f, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-		fputc('\n', f);
-		r = file_finish(f, path, err);
-	}
-	json_decref(list);
-	return r;
+	return list;
 }
 
 static int answer(const struct args *a, const struct layers *l, struct err *err)
@@ -148,7 +139,7 @@ static int answer(const struct args *a, const struct layers *l, struct err *err)
 					  ways[i].recomputes == best.recomputes);
 	}
 	if (a->json)
-		r = write_json(ways, n, found == 0 ? &best : NULL, a->json, err);
+		r = json_file_write(ways_json(ways, n, found == 0 ? &best : NULL), a->json, err);
 	if (r == 0 && found == -ENOSPC)
 		return err_set(err, ENOSPC, "nothing fits: in %u parts it still needs %.3f GB",
 			       best.parts, best.bytes / GB);

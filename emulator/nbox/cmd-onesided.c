@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/units.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 #include "nbox/onesided/fuse.h"
 #include "nbox/onesided/print.h"
 #include "nbox/trace/load.h"
@@ -233,18 +234,6 @@ static int write_file(const struct compared *c, const char *path,
 	return file_finish(to, path, err);
 }
 
-static int write_json(const struct compared *c, const char *path, struct err *err)
-{
-	FILE *to;
-	int r = file_create(path, &to, err), written;
-
-	if (r < 0)
-		return r;
-	written = compared_json(c, to);
-	r = file_finish(to, path, err);
-	return r < 0 ? r : written;
-}
-
 static int answer(const struct request *q, struct err *err)
 {
 	struct compared c;
@@ -253,7 +242,7 @@ static int answer(const struct request *q, struct err *err)
 	if (r == 0 && is_table(q))
 		compared_print(&c, stdout);
 	if (r == 0 && q->json)
-		r = write_json(&c, q->json, err);
+		r = json_file_write(compared_json(&c), q->json, err);
 	r = r < 0 ? r : write_file(&c, q->csv, compared_csv, err);
 	r = r < 0 ? r : write_file(&c, q->svg, compared_svg, err);
 	return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;

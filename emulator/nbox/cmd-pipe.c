@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 #include "nbox/pipe/from.h"
 #include "nbox/pipe/print.h"
 #include "pipe/memory.h"
@@ -341,20 +342,6 @@ static int make_pipeline(const struct request *q, struct pipeline *p, struct err
 	return r == 0 ? set_memory(q, p, err) : r;
 }
 
-static int write_json(const struct pipeline_answer *a, const char *path, struct err *err)
-{
-	json_t *o = pipeline_json(a);
-	FILE *to;
-	int r = o ? file_create(path, &to, err) : -ENOMEM;
-
-	if (r == 0) {
-		json_dumpf(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-		r = file_finish(to, path, err);
-	}
-	json_decref(o);
-	return r;
-}
-
 static int write_svg(const struct pipeline_answer *a, const char *path, struct err *err)
 {
 	FILE *to;
@@ -375,7 +362,7 @@ static int answer(const struct request *q, const struct pipeline *p, struct err 
 	if (r == 0 && !is_stdout(q->json) && !is_stdout(q->svg))
 		pipeline_print(&a, stdout);
 	if (r == 0 && q->json)
-		r = write_json(&a, q->json, err);
+		r = json_file_write(pipeline_json(&a), q->json, err);
 	return r == 0 && q->svg ? write_svg(&a, q->svg, err) : r;
 }
 

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 #include "nbox/predict/show.h"
 #include "nbox/run/flags.h"
 
@@ -29,18 +30,6 @@ static int usage(enum command command)
 	return 0;
 }
 
-static int write_json(const struct shown *s, const char *path, struct err *err)
-{
-	FILE *to;
-	int r = file_create(path, &to, err), written;
-
-	if (r < 0)
-		return r;
-	written = shown_json(s, to);
-	r = file_finish(to, path, err);
-	return r < 0 ? r : written < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
-}
-
 static int show(const struct predict_request *q, bool is_blame, struct err *err)
 {
 	struct shown s;
@@ -51,7 +40,7 @@ static int show(const struct predict_request *q, bool is_blame, struct err *err)
 	if (!q->json || strcmp(q->json, "-") != 0)
 		(is_blame ? shown_print_blames : shown_print)(&s, stdout);
 	if (q->json)
-		r = write_json(&s, q->json, err);
+		r = json_file_write(shown_json(&s), q->json, err);
 	shown_deinit(&s);
 	return r;
 }

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 #include "nbox/reshard/print.h"
 #include "nbox/reshard/table2.h"
 #include "nbox/reshard/verify.h"
@@ -80,18 +81,6 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 	}
 }
 
-static int write_json(const struct answer *a, const char *path, struct err *err)
-{
-	FILE *to;
-	int r = file_create(path, &to, err), written;
-
-	if (r < 0)
-		return r;
-	written = answer_json(a, to);
-	r = file_finish(to, path, err);
-	return r < 0 ? r : written;
-}
-
 static int write_trace(const struct answer *a, const char *path, struct err *err)
 {
 	FILE *to;
@@ -128,7 +117,7 @@ static int tell(const struct request *q, const struct answer *a, struct err *err
 	if (!is_stdout(q->json) && !is_stdout(q->trace))
 		answer_print(a, stdout);
 	if (q->json)
-		r = write_json(a, q->json, err);
+		r = json_file_write(answer_json(a), q->json, err);
 	if (r == 0 && q->trace)
 		r = write_trace(a, q->trace, err);
 	return r;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/options.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 #include "shard/indices.h"
 
 #define FILE_BYTES_MAX (1u << 30)
@@ -48,15 +49,10 @@ static void print(const struct reuse_of_table *list, uint32_t n, FILE *to)
 	}
 }
 
-static int write_json(const struct reuse_of_table *list, uint32_t n, const char *path,
-		      struct err *err)
+static json_t *reuse_json(const struct reuse_of_table *list, uint32_t n)
 {
-	json_auto_t *doc = json_array();
-	FILE *to;
-	int r = file_create(path, &to, err), bad;
+	json_t *doc = json_array();
 
-	if (r < 0)
-		return r;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct reuse *u = &list[i].reuse;
 		json_t *shares = json_array();
@@ -70,9 +66,7 @@ static int write_json(const struct reuse_of_table *list, uint32_t n, const char 
 						(json_int_t)u->n_rows, "again", again(u), "shares",
 						shares));
 	}
-	bad = json_dumpf(doc, to, JSON_INDENT(1));
-	r = file_finish(to, path, err);
-	return r < 0 || !bad ? r : err_set(err, ENOMEM, "out of memory");
+	return doc;
 }
 
 static int take_words(int argc, char **argv, const char **ret_file, const char **ret_json,
@@ -114,7 +108,7 @@ int cmd_rf(int argc, char **argv)
 		print(list, n, stdout);
 	if (r == 0 && json) {
 		code = 1;
-		r = write_json(list, n, json, &err);
+		r = json_file_write(reuse_json(list, n), json, &err);
 	}
 	if (r < 0)
 		fprintf(stderr, "nbox rf: %s\n", err.text);

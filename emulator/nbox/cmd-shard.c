@@ -13,6 +13,7 @@
 #include "nbox/ask/configure.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/paths.h"
+#include "nbox/json/json-file.h"
 #include "nbox/run/flags.h"
 #include "nbox/shard/compare.h"
 
@@ -169,18 +170,6 @@ static int take_words(struct request *q, int argc, char **argv, struct err *err)
 	return r;
 }
 
-static int write_json(const struct request *q, struct err *err)
-{
-	FILE *to;
-	int r = file_create(q->json, &to, err), written;
-
-	if (r < 0)
-		return r;
-	written = shard_json(q->tasks, q->n, q->config, to);
-	r = file_finish(to, q->json, err);
-	return r < 0 ? r : written;
-}
-
 static int answer(struct request *q, struct err *err)
 {
 	bool is_text = !q->json || strcmp(q->json, "-") != 0;
@@ -217,7 +206,7 @@ int cmd_shard(int argc, char **argv)
 	r = r < 0 ? r : answer(&q, &err);
 	if (r == 0 && q.json) {
 		code = 1;
-		r = write_json(&q, &err);
+		r = json_file_write(shard_json(q.tasks, q.n, q.config), q.json, &err);
 	}
 	if (r < 0)
 		fprintf(stderr, "nbox shard: %s\n", err.text[0] ? err.text : strerror(-r));

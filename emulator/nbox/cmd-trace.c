@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "nbox/commands.h"
 #include "nbox/export/out.h"
+#include "nbox/json/json-file.h"
 #include "nbox/trace/load.h"
 #include "nbox/trace/print.h"
 #include "nbox/trace/write.h"
@@ -116,20 +117,6 @@ static int take_words(struct args *a, int argc, char **argv, struct err *err)
 	return 0;
 }
 
-static int write_json(json_t *o, const char *path, struct err *err)
-{
-	FILE *f;
-	int r = o ? file_create(path, &f, err) : err_set(err, ENOMEM, "no memory");
-
-	if (r == 0) {
-		json_dumpf(o, f, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-		putc('\n', f);
-		r = file_finish(f, path, err);
-	}
-	json_decref(o);
-	return r;
-}
-
 static int write_trace(const struct trace *t, const char *path, struct err *err)
 {
 	FILE *f;
@@ -206,7 +193,7 @@ static int align(const struct args *a, struct trace *t, struct err *err)
 	if (!a->json || strcmp(a->json, "-") != 0)
 		print_clocks(t, &c, reversed, a->out && strcmp(a->out, "-") == 0 ? stderr : stdout);
 	if (a->json)
-		r = write_json(json_clocks(t, &c, reversed), a->json, err);
+		r = json_file_write(json_clocks(t, &c, reversed), a->json, err);
 	return r == 0 && a->out ? write_trace(t, a->out, err) : r;
 }
 
@@ -228,7 +215,7 @@ static int count(const struct args *a, const struct trace *t, struct err *err)
 
 	if (r == 0 && (!a->json || strcmp(a->json, "-") != 0))
 		print_stat(&s, stdout);
-	return r == 0 && a->json ? write_json(json_stat(&s), a->json, err) : r;
+	return r == 0 && a->json ? json_file_write(json_stat(&s), a->json, err) : r;
 }
 
 static int compare(const struct args *a, const struct trace *t, struct err *err)
@@ -244,7 +231,7 @@ static int compare(const struct args *a, const struct trace *t, struct err *err)
 		r = find_stat(a, &other, &second, err);
 	if (r == 0 && (!a->json || strcmp(a->json, "-") != 0))
 		print_diff(&first, &second, stdout);
-	return r == 0 && a->json ? write_json(json_diff(&first, &second), a->json, err) : r;
+	return r == 0 && a->json ? json_file_write(json_diff(&first, &second), a->json, err) : r;
 }
 
 int cmd_trace(int argc, char **argv)

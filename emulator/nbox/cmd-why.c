@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/options.h"
 #include "nbox/commands.h"
+#include "nbox/json/json-file.h"
 #include "nbox/why/print.h"
 #include "nbox/why/why.h"
 
@@ -91,17 +92,6 @@ static int make_config(void *ctx, struct config **ret, struct err *err)
 	return 0;
 }
 
-static int write_json(const struct why *w, const char *path, struct err *err)
-{
-	json_t *o = why_json(w);
-	int r = o ? 0 : -ENOMEM;
-
-	if (r == 0 && json_dump_file(o, path, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0)
-		r = err_set(err, EIO, "%s: could not be written", path);
-	json_decref(o);
-	return r;
-}
-
 /* What nbox retime says of it. Return: 0; negative errno with the sentence. */
 static int print_warnings(const struct args *a, const struct config *c, struct err *err)
 {
@@ -124,7 +114,7 @@ static int look(struct args *a, const struct config *c, struct err *err)
 	if (r == 0 && !is_json)
 		r = print_warnings(a, c, err);
 	if (r == 0 && a->json)
-		r = write_json(&w, is_json ? "/dev/stdout" : a->json, err);
+		r = json_file_write(why_json(&w), a->json, err);
 	return r;
 }
 

@@ -92,7 +92,7 @@ void compared_print(const struct compared *c, FILE *to)
 
 /* --- files ------------------------------------------------------------------------ */
 
-int compared_json(const struct compared *c, FILE *to)
+json_t *compared_json(const struct compared *c)
 {
 	const struct onesided_collective *a = &c->collective;
 	const struct onesided_stores *s = &c->stores;
@@ -108,24 +108,15 @@ int compared_json(const struct compared *c, FILE *to)
 		(json_int_t)s->packets, "link_bytes", (json_int_t)s->bytes, "speedup", speedup(c),
 		"bound", onesided_bound_names[s->bound]);
 	json_t *curve = json_array();
-	int r = o && curve ? 0 : -ENOMEM;
 
-	for (int i = 0; r == 0 && i < COMPARED_POINTS; i++)
-		if (json_array_append_new(curve,
-					  json_pack("{s:f, s:f, s:f}", "us",
-						    c->until_ns * i / (COMPARED_POINTS - 1) / 1e3,
-						    "collective_bytes", c->collective_sent[i],
-						    "onesided_bytes", c->stores_sent[i])) < 0)
-			r = -ENOMEM;
-	if (r == 0 && json_object_set(o, "sent", curve) < 0)
-		r = -ENOMEM;
-	if (r == 0)
-		json_dumpf(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-	if (r == 0)
-		fputc('\n', to);
-	json_decref(curve);
-	json_decref(o);
-	return r;
+	for (int i = 0; i < COMPARED_POINTS; i++)
+		json_array_append_new(curve,
+				      json_pack("{s:f, s:f, s:f}", "us",
+						c->until_ns * i / (COMPARED_POINTS - 1) / 1e3,
+						"collective_bytes", c->collective_sent[i],
+						"onesided_bytes", c->stores_sent[i]));
+	json_object_set_new(o, "sent", curve);
+	return o;
 }
 
 void compared_csv(const struct compared *c, FILE *to)

@@ -1,6 +1,7 @@
 /* What nbox onesided says: text, JSON, CSV and SVG. */
 #pragma once
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -21,6 +22,6 @@ struct compared {
 int compare_onesided(const struct onesided *o, struct compared *ret);
 
 void compared_print(const struct compared *c, FILE *to);
-int compared_json(const struct compared *c, FILE *to); /* -ENOMEM */
+json_t *compared_json(const struct compared *c); /* NULL: no memory */
 void compared_csv(const struct compared *c, FILE *to);
 void compared_svg(const struct compared *c, FILE *to);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "base/units.h"
+#include "nbox/json/json-file.h"
 
 #define MS 1e6
 #define MIB 1048576.
@@ -171,23 +172,9 @@ static json_t *mapping(const struct optimized *o)
 	return list;
 }
 
-static int write_json(json_t *o, const char *path, struct err *err)
-{
-	FILE *f;
-	int r = o ? file_create(path, &f, err) : err_set(err, ENOMEM, "out of memory");
-
-	if (r == 0) {
-		json_dumpf(o, f, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-		fputc('\n', f);
-		r = file_finish(f, path, err);
-	}
-	json_decref(o);
-	return r;
-}
-
 int optimize_write_mapping(const struct optimized *o, const char *path, struct err *err)
 {
-	return write_json(json_pack("{so}", "mapping", mapping(o)), path, err);
+	return json_file_write(json_pack("{so}", "mapping", mapping(o)), path, err);
 }
 
 static json_t *rows_json(const struct optimized *o)
@@ -270,5 +257,5 @@ int optimize_write_json(const struct optimize_asked *a, const struct optimized *
 
 	if (all && a->run)
 		json_object_set_new(all, "run", json_string(a->run));
-	return write_json(all, path, err);
+	return json_file_write(all, path, err);
 }

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "nbox/json/json-file.h"
 #include "nbox/perf/draw.h"
-#include "nbox/report/json-file.h"
 
 /* @p: the first row's. */
 static void print_head(const struct perf_made *made, const struct nbox_plan *p, FILE *to)
@@ -142,13 +142,5 @@ static json_t *rows_json(const struct perf_rows *r, const struct perf_made *made
 int rows_write_json(const struct perf_rows *r, const struct perf_made *made, const char *path,
 		    struct err *err)
 {
-	CLEANUP(json_freep) json_t *o = rows_json(r, made);
-	FILE *f;
-	int e = o ? file_create(path, &f, err) : err_set(err, ENOMEM, "out of memory");
-
-	if (e < 0)
-		return e;
-	json_dumpf(o, f, JSON_INDENT(1));
-	fputc('\n', f);
-	return file_finish(f, path, err);
+	return json_file_write(rows_json(r, made), path, err);
 }

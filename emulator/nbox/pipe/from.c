@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "nbox/json/json-file.h"
 #include "nbox/pipe/passes.h"
-#include "nbox/report/json-file.h"
 #include "nbox/report/repeats.h"
 #include "nbox/retime/retime.h"
 #include "schedule/coll.h"

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "base/units.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 #include "nbox/why/print.h"
 #include "nbox/why/why.h"
 
@@ -139,16 +139,10 @@ static int add_why(const struct sweep *s, size_t point, json_t *o, struct err *e
 static int look_write(const struct sweep *s, size_t point, const char *path, struct err *err)
 {
 	CLEANUP(json_freep) json_t *o = json_object();
-	FILE *to;
 	int r = add_band(s, point, o, err);
 
 	r = r == 0 ? add_why(s, point, o, err) : r;
-	r = r == 0 ? file_create(path, &to, err) : r;
-	if (r < 0)
-		return r;
-	json_dumpf(o, to, JSON_INDENT(1));
-	fputc('\n', to);
-	return file_finish(to, path, err);
+	return r == 0 ? json_file_write(json_incref(o), path, err) : r;
 }
 
 const struct sweep_extra look_extra = {.name = "plan.json", .write = look_write};

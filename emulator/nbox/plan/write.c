@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 
 static const char *const names[PLAN_METRICS] = {[PLAN_RATE] = "rate",
 						[PLAN_MEAN_MS] = "mean_ms",
@@ -93,18 +93,7 @@ json_t *plan_json(const struct plan *plan)
 
 int plan_write_json(const struct plan *plan, const char *path, struct err *err)
 {
-	CLEANUP(json_freep) json_t *o = plan_json(plan);
-	FILE *to;
-	int r;
-
-	if (!o)
-		return err_set(err, ENOMEM, "out of memory");
-	r = file_create(path, &to, err);
-	if (r < 0)
-		return r;
-	json_dumpf(o, to, JSON_INDENT(2));
-	fputc('\n', to);
-	return file_finish(to, path, err);
+	return json_file_write(plan_json(plan), path, err);
 }
 
 static void print_number(double x, FILE *to)

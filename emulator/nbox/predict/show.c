@@ -274,13 +274,13 @@ static json_t *blame_json(const struct shown *s, const struct blame *b)
 	return o;
 }
 
-int shown_json(const struct shown *s, FILE *to)
+json_t *shown_json(const struct shown *s)
 {
 	struct means m = means_of(s->q);
-	json_auto_t *doc = json_pack("{s:f, s:f, s:f, s:f, s:s}", "predicted_ms", m.ns / 1e6,
-				     "traced_ms", m.traced_ns / 1e6, "error_pct",
-				     off_pct(m.ns, m.traced_ns), "baseline_ms", m.baseline_ns / 1e6,
-				     "sync", s->q->sync == PREDICT_PAPER ? "paper" : "event");
+	json_t *doc = json_pack("{s:f, s:f, s:f, s:f, s:s}", "predicted_ms", m.ns / 1e6,
+				"traced_ms", m.traced_ns / 1e6, "error_pct",
+				off_pct(m.ns, m.traced_ns), "baseline_ms", m.baseline_ns / 1e6,
+				"sync", s->q->sync == PREDICT_PAPER ? "paper" : "event");
 	json_t *iterations = json_array(), *ranks = json_array(), *path = json_array();
 
 	for (uint32_t i = 0; i < s->q->n_iterations; i++) {
@@ -320,6 +320,5 @@ int shown_json(const struct shown *s, FILE *to)
 				    json_real(blame_imbalance(&s->task.t, &s->p,
 							      imbalance_class(s))));
 	}
-	return !doc || json_dumpf(doc, to, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0 ? -ENOMEM
-											 : 0;
+	return doc;
 }

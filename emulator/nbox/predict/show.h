@@ -2,6 +2,8 @@
  * what its time is made of. */
 #pragma once
 
+#include <jansson.h>
+
 #include "nbox/predict/request.h"
 #include "predict/blame.h"
 #include "predict/path.h"
@@ -24,5 +26,4 @@ int shown_make(const struct predict_request *q, bool has_blames, struct shown *r
 void shown_deinit(struct shown *s);
 void shown_print(const struct shown *s, FILE *to);        /* a prediction */
 void shown_print_blames(const struct shown *s, FILE *to); /* and what its ranks wait for */
-/* Both. Return: 0; -ENOMEM. */
-int shown_json(const struct shown *s, FILE *to);
+json_t *shown_json(const struct shown *s);                /* both; NULL: no memory */

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "nbox/json/json-file.h"
 #include "nbox/replay/of-record.h"
 #include "nbox/replay/of-trace.h"
 #include "nbox/replay/words.h"
@@ -372,19 +373,11 @@ void source_print_notes(const struct source *s, FILE *to)
 int source_write_json(const struct source *s, json_t *o, const char *path, struct err *err)
 {
 	json_t *notes = json_array();
-	int r = o && notes ? 0 : err_set(err, ENOMEM, "out of memory");
 
 	for (uint32_t i = 0; i < s->notes.n_warnings; i++)
 		json_array_append_new(notes, json_string(s->notes.warnings[i]));
-	if (r == 0)
-		json_object_update_new(o, json_pack("{s:O, s:i, s:i}", "notes", notes,
-						    "ranks_recorded", (int)s->job.n_recorded,
-						    "ranks_apart",
-						    (int)(s->job.n_ranks - s->job.n_recorded)));
-	if (r == 0 && json_dump_file(o, strcmp(path, "-") ? path : "/dev/stdout",
-				     JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0)
-		r = err_set(err, EIO, "%s: could not be written", path);
-	json_decref(notes);
-	json_decref(o);
-	return r;
+	json_object_update_new(o, json_pack("{s:o, s:i, s:i}", "notes", notes, "ranks_recorded",
+					    (int)s->job.n_recorded, "ranks_apart",
+					    (int)(s->job.n_ranks - s->job.n_recorded)));
+	return json_file_write(o, path, err);
 }

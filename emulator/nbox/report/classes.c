@@ -9,7 +9,7 @@
 #include "base/bitmap.h"
 #include "base/cleanup.h"
 #include "base/plain.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 #include "topology/template.h"
 
 #define LINES_MAX 16 /* of the text */

@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/plain.h"
+#include "nbox/json/json-file.h"
 #include "nbox/report/classes.h"
-#include "nbox/report/json-file.h"
 
 static bool has_warning(const struct report *r, const char *text)
 {

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "config/addr-file.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 #include "nbox/report/live-run.h"
 
 #define COMMAND_MAX (1 << 20) /* bytes of command.txt */

@@ -204,7 +204,7 @@ static json_t *json_done(const struct answer *a)
 	return done;
 }
 
-int answer_json(const struct answer *a, FILE *to)
+json_t *answer_json(const struct answer *a)
 {
 	const struct mesh_reshard *r = &a->reshard;
 	const struct mesh_net *net = &a->of.net;
@@ -228,12 +228,7 @@ int answer_json(const struct answer *a, FILE *to)
 		(json_int_t)crossing_bytes(a), "tasks", tasks, "src_hosts",
 		json_hosts(busy.src, r->src.hosts, a->plan.end_ns), "dst_hosts",
 		json_hosts(busy.dst, r->dst.hosts, a->plan.end_ns), "dst_done_ns", json_done(a));
-	if (!o)
-		return -ENOMEM;
-	json_dumpf(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
-	fputc('\n', to);
-	json_decref(o);
-	return 0;
+	return o;
 }
 
 /* --- trace ------------------------------------------------------------------------------ */

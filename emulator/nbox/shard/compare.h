@@ -1,6 +1,7 @@
 /* The sharders side by side, for one file of tables. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "nbox/ask/ask.h"
@@ -40,5 +41,5 @@ void shard_task_deinit(struct shard_task *t);
 void shard_print(const struct shard_task *t, FILE *to);
 /* The picks of @n tasks: how many were good, and how far off the predictions are. */
 void shard_print_picks(const struct shard_task *tasks, uint32_t n, FILE *to);
-/* Return: 0; -ENOMEM. */
-int shard_json(const struct shard_task *tasks, uint32_t n, const struct config *c, FILE *to);
+/* NULL: no memory. */
+json_t *shard_json(const struct shard_task *tasks, uint32_t n, const struct config *c);

@@ -137,9 +137,8 @@ static json_t *row_json(const struct shard_task *t, const struct shard_row *row)
 	return o;
 }
 
-int shard_json(const struct shard_task *tasks, uint32_t n, const struct config *c, FILE *to)
+json_t *shard_json(const struct shard_task *tasks, uint32_t n, const struct config *c)
 {
-	json_auto_t *doc = NULL;
 	json_t *list = json_array();
 	char model[512];
 
@@ -166,8 +165,6 @@ int shard_json(const struct shard_task *tasks, uint32_t n, const struct config *
 		}
 		json_array_append_new(list, task);
 	}
-	doc = json_pack("{s:s, s:o}", "model", config_model(c, model, sizeof(model)), "tasks",
-			list);
-	return !doc || json_dumpf(doc, to, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) < 0 ? -ENOMEM
-											 : 0;
+	return json_pack("{s:s, s:o}", "model", config_model(c, model, sizeof(model)), "tasks",
+			 list);
 }

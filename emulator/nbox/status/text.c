@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/plain.h"
 #include "base/units.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 
 #define LINES_MAX 20 /* of a table; --json has all */
 

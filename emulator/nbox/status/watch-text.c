@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/plain.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 
 #define BOLD "\033[1m"
 #define SOFT "\033[2m"

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/plain.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 #include "nbox/sweep/curve.h"
 
 static const char *text_of(json_t *o, const char *key)

@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "nbox/json/json-file.h"
 #include "nbox/page/sweep-page.h"
-#include "nbox/report/json-file.h"
 #include "nbox/sweep/curve.h"
 
 struct texts {

@@ -13,8 +13,8 @@
 #include "base/plain.h"
 #include "config/addr-file.h"
 #include "engine/record-read.h"
+#include "nbox/json/json-file.h"
 #include "nbox/report/expect.h"
-#include "nbox/report/json-file.h"
 #include "nbox/run/results.h"
 #include "nbox/sweep/live.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 #include "nbox/sweep/curve.h"
 #include "nbox/sweep/notes.h"
 
@@ -308,10 +308,7 @@ static json_t *point_json(const struct sweep_results *r, size_t p)
 
 int sweep_write_json(const struct sweep_results *r, const char *path, struct err *err)
 {
-	CLEANUP(json_freep) json_t *o = NULL;
-	json_t *points = json_array();
-	FILE *to;
-	int e;
+	json_t *o, *points = json_array();
 
 	for (size_t p = 0; p < r->sweep->grid.n_points; p++)
 		json_array_append_new(points, point_json(r, p));
@@ -319,14 +316,7 @@ int sweep_write_json(const struct sweep_results *r, const char *path, struct err
 		      (int)!r->sweep->run, "axes", axes_json(&r->sweep->grid), "points", points,
 		      "failed", (json_int_t)r->n_failed, "knee_ms",
 		      r->knee.is_known ? json_real(r->knee.ms) : json_null());
-	if (!o)
-		return err_set(err, ENOMEM, "out of memory");
-	e = file_create(path, &to, err);
-	if (e < 0)
-		return e;
-	json_dumpf(o, to, JSON_INDENT(2));
-	fputc('\n', to);
-	return file_finish(to, path, err);
+	return json_file_write(o, path, err);
 }
 
 int sweep_write(const struct sweep_results *r, struct err *err)

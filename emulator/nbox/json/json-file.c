@@ -1,5 +1,5 @@
 /* See json-file.h. */
-#include "nbox/report/json-file.h"
+#include "nbox/json/json-file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,6 +30,20 @@ int json_file_read(const char *path, json_t **ret_json, struct err *err)
 		return err_set(err, EINVAL, "%s: line %d: %s", path, why.line, why.text);
 	*ret_json = o;
 	return 0;
+}
+
+int json_file_write(json_t *o, const char *path, struct err *err)
+{
+	FILE *to;
+	int r = o ? file_create(path, &to, err) : err_set(err, ENOMEM, "out of memory");
+
+	if (r == 0) {
+		json_dumpf(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+		fputc('\n', to);
+		r = file_finish(to, path, err);
+	}
+	json_decref(o);
+	return r;
 }
 
 void json_text(const json_t *o, const char *key, char *buf, size_t size)
