@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 
-/* Its last op, and the one before that. */
+/* Of its ops the one that is over last, and the one before that. */
 struct stream {
 	uint32_t number, last, before;
 };
@@ -73,6 +73,10 @@ static int guess_rank(struct trace *t, const struct trace_rank *rank)
 		r = add_waits(t, i, list, n, own, is_first);
 		op->n_waits = t->n_waits - op->first_wait;
 		step = is_first ? op->step : step;
+		if (is_later(t, own->last, i)) {
+			own->before = i;
+			continue;
+		}
 		own->before = own->last;
 		own->last = i;
 	}

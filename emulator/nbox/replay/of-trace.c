@@ -232,6 +232,17 @@ static int add_waits(struct maker *m, const struct waits *w, uint32_t row, doubl
 	return r;
 }
 
+/* A stream computes one thing at a time: of two that overlap the second one is the rest. @before:
+ * the row before it; JOB_NONE. */
+static double start_of(const struct maker *m, const struct trace_op *o, uint32_t before)
+{
+	double start = (o->kind == TRACE_SYNC ? o->end_ns : o->start_ns) - m->begin_ns;
+
+	return o->kind < TRACE_COLLECTIVE && before != JOB_NONE
+		       ? fmax(start, m->j->rows[before].end)
+		       : start;
+}
+
 static int add_row(struct maker *m, uint32_t number)
 {
 	const struct trace_op *o = &m->t->ops[number];
@@ -240,20 +251,19 @@ static int add_row(struct maker *m, uint32_t number)
 				      : place_of(m->streams, &m->n_streams, o->stream);
 	const struct trace_op *launch =
 		!is_host && o->launched_by < m->t->n_ops ? &m->t->ops[o->launched_by] : NULL;
-	double start = (is_host ? o->end_ns : o->start_ns) - m->begin_ns;
-	double end_ns = o->end_ns - m->begin_ns;
+	double start = start_of(m, o, is_host ? JOB_NONE : place->row);
 	struct job_row row = {.rank = o->rank,
 			      .stream = JOB_NONE,
 			      .name = JOB_NONE,
 			      .op = JOB_NONE,
 			      .at = start,
-			      .end = fmax(start, end_ns)};
+			      .end = fmax(start, o->end_ns - m->begin_ns)};
 	struct waits w = {.last_ns = -INFINITY};
 	int r = take_name(m, o->name, &row.name);
 
 	if (r == 0 && !is_host && !is_op) {
-		row.ns = row.plain_ns = o->end_ns - o->start_ns;
-		row.at = end_ns;
+		row.ns = row.plain_ns = row.end - start;
+		row.at = row.end;
 		row.stream = job_stream(m->j, o->rank, o->stream);
 		r = row.stream == JOB_NONE ? -ENOMEM : 0;
 	}

@@ -129,6 +129,24 @@ static void two_files(void **state)
 	trace_deinit(&t);
 }
 
+/* In doubles 0.952 + 0.049 is later than 1.001. */
+static void what_begins_at_an_end_is_not_before_it(void **state)
+{
+	struct trace t = {0};
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(
+		read_text("[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"a\", \"pid\": 0, "
+			  "\"ts\": 0.952, \"dur\": 0.049}, "
+			  "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"b\", \"pid\": 0, "
+			  "\"ts\": 1.001, \"dur\": 1}]",
+			  "f", &t, &err),
+		0);
+	assert_true(named(&t, "a", 0)->end_ns == named(&t, "b", 0)->start_ns);
+	trace_deinit(&t);
+}
+
 /* A terminal obeys no name. */
 static void names_are_safe(void **state)
 {
@@ -230,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(pytorch),
 					   cmocka_unit_test(dpro),
 					   cmocka_unit_test(two_files),
+					   cmocka_unit_test(what_begins_at_an_end_is_not_before_it),
 					   cmocka_unit_test(names_are_safe),
 					   cmocka_unit_test(refused),
 					   cmocka_unit_test(too_many_ops)};
