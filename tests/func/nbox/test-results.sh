@@ -65,9 +65,9 @@ says "no run is under way in nbox-out/second" "looks there"
 exits 0 "compare" "$NBOX" compare first nbox-out/second
 says "what-if          A: -" "says what differs"
 is "$(grep -c ' A: ' <<<"$out")" 1 "and nothing else"
-is "$(awk '$1 == "injected" { print $3, ($4 > 0 && $4 <= 50.001) }' <<<"$out")" "0.000 1" "what was injected into each step: what computation does not hide of 50 ms"
+is "$(awk '$1 == "injected" { print $3, ($4 > 0 && $4 < 60) }' <<<"$out")" "0.000 1" "what was injected into each step: 50 ms, less what computation hides in this step and not in the first one"
 "$NBOX" compare --json first second >c.json
-is "$(json c.json '(d["values"]["steps"]["b"], 0 < d["values"]["injected_ms"]["b"] <= 50.001, d["asked"][0]["b"])')" "(4.0, True, 'add:op=allreduce,delay=50ms')" "the same as JSON"
+is "$(json c.json '(d["values"]["steps"]["b"], 0 < d["values"]["injected_ms"]["b"] < 60, d["asked"][0]["b"])')" "(4.0, True, 'add:op=allreduce,delay=50ms')" "the same as JSON"
 exits 0 "compare by a record's path" "$NBOX" compare first nbox-out/second/record.nbox
 exits 0 "compare with a run that has no op" "$NBOX" compare first third
 says "B has no steps" "says so"
