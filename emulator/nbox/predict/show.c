@@ -240,7 +240,8 @@ void shown_print_blames(const struct shown *s, FILE *to)
 			"of each rank\n");
 	fprintf(to,
 		"won: how much sooner the iteration of %.3f ms is over if the culprit's kernels before the collective take the\n"
-		"ranks' median, predicted again; of messages all its kernels, and those of ranks as slow, its stage. All waits together are %.3f ms: a sum over ranks, which nobody can win.\n"
+		"ranks' median, predicted again. Where they wait for a message, all kernels of the culprit and of ranks as slow (its stage) take the median.\n"
+		"All waits together are %.3f ms: a sum over ranks, which nobody can win.\n"
 		"exposed communication %.1f %% of the iteration, at the rank that has least; imbalance of %s %.1f %%\n",
 		s->p.ns / 1e6, waits / 1e6, 100 * blame_comm(&s->task.t, &s->p),
 		class == PREDICT_LOOKUP ? "look-ups" : "computation",

@@ -104,9 +104,12 @@ int words_check(const struct play_change *list, uint32_t n, const struct job *j,
 				       list[i].rank, j->n_recorded, j->n_ranks ? j->ranks[0] : 0,
 				       list[i].rank);
 		if (list[i].of == CHANGE_NAMED && !has_named(j, list[i].name))
-			return err_set(err, EINVAL,
-				       "op:%s: no kernel and no kind of op is called so",
-				       list[i].name);
+			return err_set(
+				err, EINVAL, "op:%s: no kernel and no kind of op is called so; %s",
+				list[i].name,
+				j->n_names
+					? "nbox trace stat lists the names"
+					: "this record has no names of kernels: scale compute, or replay traces");
 	}
 	return 0;
 }

@@ -234,6 +234,7 @@ exits 2 "a change of nothing" "$NBOX" replay ddp --scale network=2
 says "none of comm, compute, op:NAME and rank:N" "is refused with what there is"
 exits 2 "a rank that was not recorded" "$NBOX" replay ddp --scale rank:99=2
 exits 2 "an op that the job has not" "$NBOX" replay ddp --scale op:alltoall=2
+says "this record has no names of kernels: scale compute" "is told what there is"
 exits 2 "a rate without a unit" "$NBOX" replay ddp --nic 25
 exits 2 "an algorithm that there is not" "$NBOX" replay ddp --algo star
 exits 2 "half a node" "$NBOX" diagnose ddp --ranks 0
