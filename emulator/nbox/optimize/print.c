@@ -32,10 +32,11 @@ static const struct buckets_plan *plan_of(const struct optimized *o)
 
 static void print_head(const struct optimize_asked *a, const struct optimized *o, FILE *to)
 {
-	const struct found_times *t = &o->found.times[o->found.n_timed];
 	char text[32], word[256];
 
 	if (a->run) {
+		const struct found_times *t = &o->found.times[o->found.n_timed]; /* medians */
+
 		snprintf(word, sizeof(word), "%s", a->run);
 		fprintf(to,
 			"%s: %u all-reduces a step of rank %u, %u steps of %.3f ms; the last is ready after "
