@@ -216,19 +216,24 @@ static uint32_t longest(const struct place *p, uint32_t n, uint32_t *ret_first)
 
 /* The communicator in which most bytes can be divided otherwise; where there is none, that with
  * most bytes. Tensor parallelism may have more, but each of its ops is waited for at once. */
-static uint32_t find_comm(const struct finder *f, const struct step *s)
+static int find_comm(const struct finder *f, const struct step *s, uint32_t *ret)
 {
+	const struct record *rec = f->g->rec;
+	CLEANUP(freep) bool *met = calloc(rec->n_comms + 1, sizeof(*met));
 	uint64_t most = 0;
 	uint32_t best = 0;
 	bool is_divided = false;
+
+	if (!met)
+		return -ENOMEM;
 
 	for (uint64_t i = s->first; i < s->end; i++) {
 		uint64_t bytes = 0;
 		uint32_t first = 0, n;
 
-		if (f->ops[i]->kind != COLL_ALLREDUCE ||
-		    (i > s->first && f->ops[i]->comm == f->ops[i - 1]->comm))
+		if (f->ops[i]->kind != COLL_ALLREDUCE || met[f->ops[i]->of - rec->comms])
 			continue;
+		met[f->ops[i]->of - rec->comms] = true;
 		n = longest(f->places, places_of(f, s, f->ops[i]->comm), &first);
 		for (uint32_t k = 0; k < n; k++)
 			bytes += f->places[first + k].op->bytes;
@@ -238,7 +243,8 @@ static uint32_t find_comm(const struct finder *f, const struct step *s)
 			is_divided = n > 1;
 		}
 	}
-	return best;
+	*ret = best;
+	return 0;
 }
 
 /* When the step goes on, and, where it is not NULL, when computation was there. */
@@ -373,8 +379,9 @@ static int take_pattern(const struct finder *f, struct found *ret, uint32_t *fir
 	if (!ret->comms)
 		return err_set(err, ENOMEM, "out of memory");
 	ret->n_comms = 1;
-	ret->comms->comm = find_comm(f, s);
 	ret->comms->seqs = calloc(f->steps.n, sizeof(*ret->comms->seqs));
+	if (!ret->comms->seqs || find_comm(f, s, &ret->comms->comm) < 0)
+		return err_set(err, ENOMEM, "out of memory");
 	n = places_of(f, s, ret->comms->comm);
 	*first = 0;
 	ret->n = longest(f->places, n, first);
@@ -383,7 +390,7 @@ static int take_pattern(const struct finder *f, struct found *ret, uint32_t *fir
 			       "no all-reduce is in the run's steps: there are no buckets to plan");
 	ret->elem_bytes = (uint32_t)coll_dtype_bytes(f->places[*first].op->dtype);
 	ret->bytes = calloc(ret->n, sizeof(*ret->bytes));
-	if (!ret->bytes || !ret->comms->seqs)
+	if (!ret->bytes)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < ret->n; i++) {
 		ret->bytes[i] = f->places[*first + i].op->bytes;
