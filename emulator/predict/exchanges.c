@@ -23,6 +23,7 @@ struct finder {
 	uint32_t *ends;     /* by call: its message */
 	struct call *alltoalls;
 	uint32_t *n_of_comm; /* all-to-alls of the rank so far */
+	uint32_t *met;       /* by rank and direction: 1 + the last op that calls there */
 	uint32_t n_calls, n_alltoalls;
 	bool has_host; /* which tells iterations: the trace has joined by them */
 };
@@ -37,26 +38,24 @@ double exchange_taken(const struct exchange_message *m)
 	return m->bytes ? fmin(1, (double)EXCHANGE_BUFFER_BYTES / (double)m->bytes) : 1;
 }
 
-/* Return: 1: it sends to all others of its communicator and receives from them; 0; -ENOMEM. */
-static int is_alltoall(const struct trace *t, const struct trace_op *op)
+/* It sends to all others of its communicator and receives from them. */
+static bool is_alltoall(const struct finder *f, uint32_t op_number)
 {
+	const struct trace *t = f->t;
+	const struct trace_op *op = &t->ops[op_number];
 	const struct trace_comm *comm = op->comm == TRACE_NONE ? NULL : &t->comms[op->comm];
 	uint32_t n_met = 0, self = t->ranks[op->rank].rank;
-	CLEANUP(freep) bool *met = NULL;
 
 	if (!comm || !comm->members || comm->n <= 2 || op->n_calls + 2 < 2 * comm->n)
-		return 0;
-	met = calloc(2 * (size_t)t->world, sizeof(*met));
-	if (!met)
-		return -ENOMEM;
+		return false;
 	for (uint32_t i = op->first_call; i < op->first_call + op->n_calls; i++) {
 		const struct trace_call *call = &t->calls[i];
-		bool *it = &met[2 * (size_t)call->peer + call->is_send];
+		uint32_t *it = &f->met[2 * (size_t)call->peer + call->is_send];
 
 		if (call->peer == self || call->peer >= t->world)
 			continue;
-		n_met += !*it;
-		*it = true;
+		n_met += *it != op_number + 1;
+		*it = op_number + 1;
 	}
 	return n_met == 2 * (comm->n - 1);
 }
@@ -81,20 +80,18 @@ static void add_call(struct finder *f, uint32_t i, const struct trace_call *call
 					       .bytes = call->bytes};
 }
 
-/* Return: 0; -ENOMEM. */
-static int add_op(struct finder *f, uint32_t i)
+static void add_op(struct finder *f, uint32_t i)
 {
 	const struct trace *t = f->t;
 	const struct trace_op *op = &t->ops[i];
 	bool is_single = op->kind == TRACE_SEND || op->kind == TRACE_RECV;
 	struct trace_call one = {op->peer, op->kind == TRACE_SEND, op->bytes};
-	int r = is_alltoall(t, op);
 
-	if (r == 1) {
+	if (is_alltoall(f, i)) {
 		f->alltoalls[f->n_alltoalls++] = (struct call){.comm = op->comm,
 							       .number = f->n_of_comm[op->comm]++,
 							       .op = i};
-		return 0;
+		return;
 	}
 	for (uint32_t k = op->first_call; k < op->first_call + op->n_calls; k++)
 		add_call(f, i, &t->calls[k], k, TRACE_NONE);
@@ -103,7 +100,6 @@ static int add_op(struct finder *f, uint32_t i)
 			 f->has_host || op->comm == TRACE_NONE ? op->join : TRACE_NONE);
 	if (!op->n_calls && !is_single)
 		f->x->joins[i] = op->join;
-	return r;
 }
 
 /* --- what meets ---------------------------------------------------------------------- */
@@ -271,24 +267,23 @@ static int find(struct finder *f)
 	const struct trace *t = f->t;
 	struct exchanges *x = f->x;
 	uint32_t rank = TRACE_NONE;
-	int r = 0;
 
 	for (uint32_t i = 0; i < t->n_ops; i++)
 		f->has_host |= t->ops[i].kind == TRACE_HOST || t->ops[i].kind == TRACE_CALL;
-	for (uint32_t i = 0; i < t->n_ops && r == 0; i++) {
+	for (uint32_t i = 0; i < t->n_ops; i++) {
 		x->joins[i] = TRACE_NONE;
 		if (t->ops[i].rank != rank)
 			for (uint32_t c = 0; c < t->n_comms; c++)
 				f->n_of_comm[c] = 0;
 		rank = t->ops[i].rank;
 		if (exchange_is_one(&t->ops[i]))
-			r = add_op(f, i);
+			add_op(f, i);
 	}
 	x->n_joins = t->n_joins;
 	join_alltoalls(f);
 	join_messages(f);
 	list_ends(f);
-	return r < 0 ? r : time_messages(t, x);
+	return time_messages(t, x);
 }
 
 int exchanges_find(const struct trace *t, struct exchanges *ret)
@@ -299,6 +294,7 @@ int exchanges_find(const struct trace *t, struct exchanges *ret)
 	CLEANUP(freep) struct call *alltoalls = malloc(n_ops * sizeof(*alltoalls));
 	CLEANUP(freep)
 	uint32_t *n_of_comm = calloc(t->n_comms + (size_t)1, sizeof(*n_of_comm));
+	CLEANUP(freep) uint32_t *met = calloc(2 * (size_t)t->world + 1, sizeof(*met));
 	struct exchanges x = {.joins = malloc(n_ops * sizeof(*x.joins)),
 			      .first_end = calloc(n_ops + 1, sizeof(*x.first_end)),
 			      .ends = malloc(n_calls * sizeof(*x.ends)),
@@ -308,10 +304,11 @@ int exchanges_find(const struct trace *t, struct exchanges *ret)
 			   .calls = calls,
 			   .ends = ends,
 			   .alltoalls = alltoalls,
-			   .n_of_comm = n_of_comm};
+			   .n_of_comm = n_of_comm,
+			   .met = met};
 	int r = -ENOMEM;
 
-	if (calls && ends && alltoalls && n_of_comm && x.joins && x.first_end && x.ends &&
+	if (calls && ends && alltoalls && n_of_comm && met && x.joins && x.first_end && x.ends &&
 	    x.messages)
 		r = find(&f);
 	if (r < 0)
