@@ -51,9 +51,8 @@ void host_calls_deinit(struct calls *c)
 	free(c->kernels);
 }
 
-static void fill(const struct trace *t, const struct trace_rank *r, uint32_t step,
-		 const uint32_t *owners, const struct launched *launched, uint32_t n_launched,
-		 struct calls *c)
+static void fill(const struct trace *t, const struct trace_rank *r, const uint32_t *owners,
+		 const struct launched *launched, uint32_t n_launched, struct calls *c)
 {
 	uint32_t at = 0;
 
@@ -68,8 +67,6 @@ static void fill(const struct trace *t, const struct trace_rank *r, uint32_t ste
 			continue;
 		while (at < n_launched && launched[at].owner < i)
 			at++;
-		if (step != TRACE_NONE && op->step != step)
-			continue;
 		c->list[c->n] = (struct call){.op = i,
 					      .first = c->n_kernels,
 					      .is_of_host = is_on_host(op),
@@ -81,7 +78,7 @@ static void fill(const struct trace *t, const struct trace_rank *r, uint32_t ste
 	}
 }
 
-int host_calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret)
+int host_calls_find(const struct trace *t, uint32_t rank, struct calls *ret)
 {
 	const struct trace_rank *r = &t->ranks[rank];
 	CLEANUP(freep) uint32_t *owners = malloc((r->n + 1) * sizeof(*owners));
@@ -116,7 +113,67 @@ int host_calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct 
 					  op->launched_by == TRACE_NONE ? i : op->launched_by, i};
 	}
 	qsort(launched, n, sizeof(*launched), by_launch);
-	fill(t, r, step, owners, launched, n, &c);
+	fill(t, r, owners, launched, n, &c);
 	*ret = c;
 	return 0;
+}
+
+static int by_step(const void *a, const void *b, void *trace)
+{
+	const struct trace *t = trace;
+	const struct call *x = a, *y = b;
+	uint32_t p = t->ops[x->op].step, q = t->ops[y->op].step;
+
+	if (p != q)
+		return p < q ? -1 : 1;
+	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+struct calls *host_calls_by_step(const struct trace *t)
+{
+	struct calls *list = calloc((size_t)t->n_ranks + 1, sizeof(*list));
+
+	for (uint32_t r = 0; list && r < t->n_ranks; r++) {
+		if (host_calls_find(t, r, &list[r]) < 0) {
+			host_calls_free(list, r);
+			return NULL;
+		}
+		qsort_r(list[r].list, list[r].n, sizeof(*list[r].list), by_step,
+			(void *)(uintptr_t)t);
+	}
+	return list;
+}
+
+/* How many are of iterations before @step. */
+static uint32_t before(const struct trace *t, const struct calls *c, uint32_t step)
+{
+	uint32_t low = 0, high = c->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (t->ops[c->list[middle].op].step < step)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct calls host_calls_of_step(const struct trace *t, const struct calls *c, uint32_t step)
+{
+	uint32_t first = step == TRACE_NONE ? 0 : before(t, c, step);
+	uint32_t end = step == TRACE_NONE ? c->n : before(t, c, step + 1);
+
+	return (struct calls){.list = c->list + first,
+			      .kernels = c->kernels,
+			      .n = end - first,
+			      .n_kernels = c->n_kernels};
+}
+
+void host_calls_free(struct calls *list, uint32_t n_ranks)
+{
+	for (uint32_t r = 0; list && r < n_ranks; r++)
+		host_calls_deinit(&list[r]);
+	free(list);
 }

@@ -21,6 +21,12 @@ struct calls {
 	uint32_t n, n_kernels;
 };
 
-/* Those of the rank number @rank in iteration @step; TRACE_NONE: all. Return: 0; -ENOMEM. */
-int host_calls_find(const struct trace *t, uint32_t rank, uint32_t step, struct calls *ret);
+/* Those of the rank number @rank. Return: 0; -ENOMEM. */
+int host_calls_find(const struct trace *t, uint32_t rank, struct calls *ret);
 void host_calls_deinit(struct calls *c);
+
+/* Those of all ranks, by iteration and then by start. Return: owned, by rank; NULL: no memory. */
+struct calls *host_calls_by_step(const struct trace *t);
+/* Of @c, sorted so, those of iteration @step; TRACE_NONE: all. Borrows from @c. */
+struct calls host_calls_of_step(const struct trace *t, const struct calls *c, uint32_t step);
+void host_calls_free(struct calls *list, uint32_t n_ranks);

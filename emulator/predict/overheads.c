@@ -98,7 +98,7 @@ static int take_rank(struct finder *f, uint32_t rank)
 	const struct trace_rank *r = &f->t->ranks[rank];
 	struct calls c;
 	double before = -INFINITY;
-	int bad = host_calls_find(f->t, rank, TRACE_NONE, &c);
+	int bad = host_calls_find(f->t, rank, &c);
 
 	if (bad < 0)
 		return bad;

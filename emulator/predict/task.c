@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "predict/calls.h"
 #include "predict/depends.h"
 #include "predict/pieces.h"
 #include "schedule/coll.h"
@@ -25,6 +24,7 @@ struct maker {
 	struct err *err;
 	struct task *task;
 	const struct exchanges *x;
+	const struct calls *calls;
 	uint32_t *joins; /* owned: by the trace's joins, ours; TRACE_NONE: not in this iteration */
 	struct member *members; /* owned: by our joins */
 	uint32_t *messages;     /* owned: by the trace's messages, ours; TRACE_NONE */
@@ -281,11 +281,9 @@ static double end_of(const struct trace *t, uint32_t rank, uint32_t step, bool a
 static int add_step(struct maker *m, uint32_t rank, uint32_t step, double before, double *ret_begin,
 		    double *ret_end)
 {
-	struct calls c;
-	int r = host_calls_find(m->t, rank, step, &c);
+	const struct calls c = host_calls_of_step(m->t, &m->calls[rank], step);
+	int r = 0;
 
-	if (r < 0)
-		return r;
 	if (c.n && !c.list[0].is_of_host)
 		r = add_pieces(m, &c, before);
 	for (uint32_t i = 0; i < c.n && r == 0; i++) {
@@ -298,7 +296,6 @@ static int add_step(struct maker *m, uint32_t rank, uint32_t step, double before
 		if (c.list[0].is_of_host)
 			r = add_call(m, &c, call);
 	}
-	host_calls_deinit(&c);
 	return r;
 }
 
@@ -559,11 +556,11 @@ void task_deinit(struct task *task)
 	free(task->hosts);
 }
 
-int task_make(const struct trace *t, const struct exchanges *x, uint32_t step,
-	      const struct task_settings *s, struct task *ret, struct err *err)
+int task_make(const struct trace *t, const struct exchanges *x, const struct calls *calls,
+	      uint32_t step, const struct task_settings *s, struct task *ret, struct err *err)
 {
 	struct task task = {.traced_ns = 0};
-	struct maker m = {.t = t, .x = x, .s = s, .err = err, .task = &task};
+	struct maker m = {.t = t, .x = x, .calls = calls, .s = s, .err = err, .task = &task};
 	int r = make(&m, step);
 
 	free(m.joins);

@@ -3,6 +3,7 @@
  * waited for nobody, or as somebody says. */
 #pragma once
 
+#include "predict/calls.h"
 #include "predict/exchanges.h"
 #include "predict/overheads.h"
 #include "predict/predict.h"
@@ -39,8 +40,9 @@ struct task {
 	bool has_host;    /* the trace knows what hosts did */
 };
 
-/* @x: of @t. @step: TRACE_NONE: all of the trace. Return: 0; -EINVAL with the sentence: an
- * all-to-all that is none; -ENOMEM; what the functions of @s returned. */
-int task_make(const struct trace *t, const struct exchanges *x, uint32_t step,
-	      const struct task_settings *s, struct task *ret, struct err *err);
+/* @x, @calls (by rank, by iteration): of @t. @step: TRACE_NONE: all of the trace. Return: 0;
+ * -EINVAL with the sentence: an all-to-all that is none; -ENOMEM; what the functions of @s
+ * returned. */
+int task_make(const struct trace *t, const struct exchanges *x, const struct calls *calls,
+	      uint32_t step, const struct task_settings *s, struct task *ret, struct err *err);
 void task_deinit(struct task *task);

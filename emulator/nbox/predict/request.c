@@ -26,6 +26,7 @@ int request_init(struct predict_request *q)
 void request_deinit(struct predict_request *q)
 {
 	exchanges_deinit(&q->exchanges);
+	host_calls_free(q->calls, q->trace.n_ranks);
 	trace_deinit(&q->trace);
 	overheads_deinit(&q->overheads);
 	ask_close(q->ask);
@@ -282,7 +283,7 @@ static int play_step(const struct predict_request *q, uint32_t step, struct task
 					.message_ns = q->ask ? message_ns : NULL,
 					.ctx = (void *)(uintptr_t)q};
 	uint32_t op;
-	int r = task_make(&q->trace, &q->exchanges, step, &s, task, err);
+	int r = task_make(&q->trace, &q->exchanges, q->calls, step, &s, task, err);
 
 	if (r < 0)
 		return r;
@@ -449,6 +450,9 @@ int request_play(struct predict_request *q, struct err *err)
 
 	if (r == 0 && (exchanges_find(&q->trace, &q->exchanges) < 0 ||
 		       iterations_settle(&q->trace, &q->exchanges) < 0))
+		r = err_set(err, ENOMEM, "out of memory");
+	q->calls = r < 0 ? NULL : host_calls_by_step(&q->trace);
+	if (r == 0 && !q->calls)
 		r = err_set(err, ENOMEM, "out of memory");
 	r = r < 0 ? r : check_words(q, err);
 	r = r < 0 ? r : find_overheads(q, err);

@@ -23,6 +23,7 @@ struct predict_request {
 	/* Made by request_play(). */
 	struct trace trace;
 	struct exchanges exchanges;
+	struct calls *calls; /* by rank, by iteration */
 	struct overheads overheads;
 	struct ask *ask;                      /* NULL: no cluster */
 	double *scale_of;                     /* by rank; NULL */

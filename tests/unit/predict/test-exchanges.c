@@ -142,6 +142,7 @@ static void check_stages(bool has_calls)
 	struct predict p;
 	struct task task;
 	struct err err = {""};
+	struct calls *calls;
 	struct trace t;
 	uint32_t op, got, answer = 0;
 
@@ -175,8 +176,10 @@ static void check_stages(bool has_calls)
 		assert_true(step >= 1 && step <= 4);
 		assert_int_equal(step, t.ops[x.messages[m].receive].step);
 	}
+	calls = host_calls_by_step(&t);
+	assert_non_null(calls);
 	for (uint32_t step = 1; step <= 4; step++) {
-		assert_int_equal(task_make(&t, &x, step, &s, &task, &err), 0);
+		assert_int_equal(task_make(&t, &x, calls, step, &s, &task, &err), 0);
 		assert_int_equal(task.t.n_messages, step > 1 ? 4 : 2); /* with what leads in */
 		assert_int_equal(predict_play(&task.t, PREDICT_EVENT, &p, &op), 0);
 		if (fabs(p.ns - 1000) > 1e-6)
@@ -184,6 +187,7 @@ static void check_stages(bool has_calls)
 		predict_deinit(&p);
 		task_deinit(&task);
 	}
+	host_calls_free(calls, t.n_ranks);
 	exchanges_deinit(&x);
 	trace_deinit(&t);
 }

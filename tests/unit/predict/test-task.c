@@ -149,6 +149,7 @@ static void trace_golden(const struct golden *g, struct trace *t, bool has_waits
 
 static double predict_ns(const struct trace *t, const struct task_settings *s)
 {
+	struct calls *calls = host_calls_by_step(t);
 	struct exchanges x;
 	struct task task;
 	struct predict p;
@@ -157,8 +158,10 @@ static double predict_ns(const struct trace *t, const struct task_settings *s)
 	double ns;
 
 	assert_int_equal(exchanges_find(t, &x), 0);
-	if (task_make(t, &x, TRACE_NONE, s, &task, &err) < 0)
+	assert_non_null(calls);
+	if (task_make(t, &x, calls, TRACE_NONE, s, &task, &err) < 0)
 		fail_msg("%s", err.text);
+	host_calls_free(calls, t->n_ranks);
 	exchanges_deinit(&x);
 	assert_true(task.has_host);
 	assert_int_equal(predict_play(&task.t, PREDICT_EVENT, &p, &op), 0);
