@@ -1,10 +1,12 @@
 #include "predict/calls.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "predict/exchanges.h"
 
 struct launched {
 	uint32_t owner, by, op;
@@ -49,6 +51,7 @@ void host_calls_deinit(struct calls *c)
 {
 	free(c->list);
 	free(c->kernels);
+	free(c->ends);
 }
 
 static void fill(const struct trace *t, const struct trace_rank *r, const uint32_t *owners,
@@ -129,13 +132,61 @@ static int by_step(const void *a, const void *b, void *trace)
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
+static int by_iteration(const void *a, const void *b)
+{
+	const struct calls_end *x = a, *y = b;
+
+	return (x->step > y->step) - (x->step < y->step);
+}
+
+/* Return: 0; -ENOMEM. */
+static int find_ends(const struct trace *t, const struct trace_rank *r, struct calls *c)
+{
+	struct calls_end *ends = malloc(((size_t)r->n + 1) * sizeof(*ends));
+	uint32_t n = 0, at = 0;
+
+	if (!ends)
+		return -ENOMEM;
+	for (uint32_t i = r->first; i < r->first + r->n; i++) {
+		const struct trace_op *op = &t->ops[i];
+		bool is_exchange = exchange_is_one(op);
+
+		if (is_exchange || op->kind >= TRACE_COMPUTE)
+			ends[n++] = (struct calls_end){op->step, op->end_ns,
+						       is_exchange ? op->end_ns : -INFINITY};
+	}
+	qsort(ends, n, sizeof(*ends), by_iteration);
+	for (uint32_t i = 0; i < n; i++) {
+		if (i && ends[i].step == ends[at - 1].step) {
+			struct calls_end *to = &ends[at - 1];
+
+			to->all = fmax(to->all, ends[i].all);
+			to->exchanges = fmax(to->exchanges, ends[i].exchanges);
+		} else {
+			ends[at++] = ends[i];
+		}
+	}
+	c->ends = ends;
+	c->n_ends = at;
+	return 0;
+}
+
+struct calls_end host_calls_end(const struct calls *c, uint32_t step)
+{
+	const struct calls_end of = {.step = step, .all = -INFINITY, .exchanges = -INFINITY};
+	const struct calls_end *found = bsearch(&of, c->ends, c->n_ends, sizeof(of), by_iteration);
+
+	return found ? *found : of;
+}
+
 struct calls *host_calls_by_step(const struct trace *t)
 {
 	struct calls *list = calloc((size_t)t->n_ranks + 1, sizeof(*list));
 
 	for (uint32_t r = 0; list && r < t->n_ranks; r++) {
-		if (host_calls_find(t, r, &list[r]) < 0) {
-			host_calls_free(list, r);
+		if (host_calls_find(t, r, &list[r]) < 0 ||
+		    find_ends(t, &t->ranks[r], &list[r]) < 0) {
+			host_calls_free(list, r + 1);
 			return NULL;
 		}
 		qsort_r(list[r].list, list[r].n, sizeof(*list[r].list), by_step,

@@ -16,9 +16,16 @@ struct call {
 };
 
 struct calls {
-	struct call *list; /* owned; by start */
-	uint32_t *kernels; /* owned; ops of the trace, in the order of their launches */
-	uint32_t n, n_kernels;
+	struct call *list;      /* owned; by start */
+	uint32_t *kernels;      /* owned; ops of the trace, in the order of their launches */
+	struct calls_end *ends; /* owned; by iteration; NULL where calls are by start */
+	uint32_t n, n_kernels, n_ends;
+};
+
+/* When what the rank's GPU did in an iteration is over. */
+struct calls_end {
+	uint32_t step;
+	double all, exchanges; /* exchanges: of these alone; -INFINITY: it has none */
 };
 
 /* Those of the rank number @rank. Return: 0; -ENOMEM. */
@@ -29,4 +36,6 @@ void host_calls_deinit(struct calls *c);
 struct calls *host_calls_by_step(const struct trace *t);
 /* Of @c, sorted so, those of iteration @step; TRACE_NONE: all. Borrows from @c. */
 struct calls host_calls_of_step(const struct trace *t, const struct calls *c, uint32_t step);
+/* When iteration @step is over at the GPU of @c's rank; -INFINITY where that has nothing of it. */
+struct calls_end host_calls_end(const struct calls *c, uint32_t step);
 void host_calls_free(struct calls *list, uint32_t n_ranks);

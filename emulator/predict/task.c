@@ -262,20 +262,6 @@ static int add_pieces(struct maker *m, const struct calls *c, double begin)
 	return r;
 }
 
-/* When what a GPU did in an iteration is over at a rank, or of that its exchanges alone; -INFINITY:
- * it has none. */
-static double end_of(const struct trace *t, uint32_t rank, uint32_t step, bool all)
-{
-	const struct trace_rank *r = &t->ranks[rank];
-	double end = -INFINITY;
-
-	for (uint32_t i = r->first; i < r->first + r->n; i++)
-		if (t->ops[i].step == step &&
-		    (exchange_is_one(&t->ops[i]) || (all && t->ops[i].kind >= TRACE_COMPUTE)))
-			end = fmax(end, t->ops[i].end_ns);
-	return end;
-}
-
 /* What the rank did in iteration @step, which begins there at @before where the trace does not know
  * its host. *ret_begin, *ret_end: of all that. */
 static int add_step(struct maker *m, uint32_t rank, uint32_t step, double before, double *ret_begin,
@@ -323,10 +309,10 @@ static int add_rank(struct maker *m, uint32_t rank, uint32_t step)
 
 	*to = (struct predict_rank){.first = task->t.n_ops};
 	if (step != TRACE_NONE && step > 0 && !is_hostless)
-		before = end_of(m->t, rank, step - 1, true);
+		before = host_calls_end(&m->calls[rank], step - 1).all;
 	if (step != TRACE_NONE && step > 1 && is_hostless) {
-		before = end_of(m->t, rank, step - 1, false);
-		lead = end_of(m->t, rank, step - 2, false);
+		before = host_calls_end(&m->calls[rank], step - 1).exchanges;
+		lead = host_calls_end(&m->calls[rank], step - 2).exchanges;
 		r = add_step(m, rank, step - 1, lead, &first, &end);
 		to->n_lead = task->t.n_ops - to->first;
 	}

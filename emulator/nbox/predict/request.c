@@ -329,13 +329,20 @@ static int by_time(const void *a, const void *b)
 	return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1) : by_number(a, b);
 }
 
-static uint32_t count_exchanges(const struct trace *t, uint32_t step)
+/* Iterations are in order. */
+static void count_exchanges(struct predict_request *q)
 {
-	uint32_t n = 0;
+	const struct trace *t = &q->trace;
 
-	for (uint32_t i = 0; i < t->n_ops; i++)
-		n += t->ops[i].step == step && exchange_is_one(&t->ops[i]);
-	return n;
+	for (uint32_t i = 0; i < t->n_ops; i++) {
+		const struct predict_iteration of = {.step = t->ops[i].step};
+		struct predict_iteration *it = NULL;
+
+		if (exchange_is_one(&t->ops[i]))
+			it = bsearch(&of, q->iterations, q->n_iterations, sizeof(of), by_number);
+		if (it)
+			it->n_exchanges++;
+	}
 }
 
 /* At some rank the trace begins with a collective: what was computed before it is not known. */
@@ -366,13 +373,11 @@ static void drop_partial(struct predict_request *q)
 
 	if (n < 2)
 		return;
-	first = count_exchanges(&q->trace, q->iterations[0].step);
-	last = count_exchanges(&q->trace, q->iterations[n - 1].step);
-	for (uint32_t i = 1; i + 1 < n; i++) {
-		uint32_t exchanges = count_exchanges(&q->trace, q->iterations[i].step);
-
-		least = exchanges < least ? exchanges : least;
-	}
+	count_exchanges(q);
+	first = q->iterations[0].n_exchanges;
+	last = q->iterations[n - 1].n_exchanges;
+	for (uint32_t i = 1; i + 1 < n; i++)
+		least = q->iterations[i].n_exchanges < least ? q->iterations[i].n_exchanges : least;
 	if (last < least && (n > 2 || last < first)) {
 		q->n_partial++;
 		q->n_iterations--;

@@ -35,6 +35,7 @@ struct predict_request {
 
 struct predict_iteration {
 	uint32_t step; /* TRACE_NONE: the whole trace */
+	uint32_t n_exchanges;
 	double ns, baseline_ns, traced_ns;
 };
 
