@@ -385,5 +385,5 @@ int cmd_pipe(int argc, char **argv)
 	if (r == 0)
 		return 0;
 	fprintf(stderr, "nbox pipe: %s\n", err.text[0] ? err.text : strerror(-r));
-	return r == -EINVAL || r == -ENOENT ? code : 1;
+	return r == -EINVAL || r == -ENOENT || r == -ENODATA ? code : 1;
 }

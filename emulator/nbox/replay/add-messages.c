@@ -65,12 +65,14 @@ static double extra_of(const struct maker *m, const struct job_op *op)
 struct groups {
 	struct number_table row_of; /* by communicator, rank and number: row + 1 */
 	uint32_t *number;           /* owned; by row */
+	uint64_t (*bytes)[2];       /* owned; by row: all that it receives, and sends */
 };
 
 static void groups_deinit(struct groups *g)
 {
 	number_table_deinit(&g->row_of);
 	free(g->number);
+	free(g->bytes);
 }
 
 static uint64_t group_key(uint32_t comm, uint32_t rank, uint32_t number)
@@ -83,16 +85,34 @@ static bool is_alltoall(const struct job *j, const struct job_op *op)
 	return op->kind == COLL_SENDRECV && op->n_calls && !job_op_is_of_stage(j, op);
 }
 
+/* What the row has of other ranks and for them. */
+static void add_bytes(const struct job *j, uint32_t row, uint64_t *bytes)
+{
+	const struct job_op *op = &j->ops[j->rows[row].op];
+
+	for (uint32_t k = 0; k < op->n_calls; k++) {
+		const struct job_call *c = &j->calls[op->first_call + k];
+
+		if (c->peer != j->ranks[j->rows[row].rank])
+			bytes[c->is_send] += c->bytes;
+	}
+}
+
 static int find_groups(const struct job *j, struct groups *ret)
 {
 	struct number_table n = {.n = 0};
 	int r = 0;
 
 	ret->number = calloc((size_t)j->n_rows + 1, sizeof(*ret->number));
-	for (uint32_t i = 0; i < j->n_rows && ret->number && r == 0; i++) {
+	ret->bytes = calloc((size_t)j->n_rows + 1, sizeof(*ret->bytes));
+	if (!ret->number || !ret->bytes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < j->n_rows && r == 0; i++) {
 		const struct job_row *row = &j->rows[i];
 		uint32_t *next, *place;
 
+		if (row->op != JOB_NONE)
+			add_bytes(j, i, ret->bytes[i]);
 		if (row->op == JOB_NONE || !is_alltoall(j, &j->ops[row->op]))
 			continue;
 		next = number_table_at(&n, group_key(j->ops[row->op].comm, row->rank, 0));
@@ -104,7 +124,7 @@ static int find_groups(const struct job *j, struct groups *ret)
 			*place = i + 1;
 	}
 	number_table_deinit(&n);
-	return ret->number ? r : -ENOMEM;
+	return r;
 }
 
 /* The row at which the peer of @known comes, of which there are no rows: in an all-to-all that of
@@ -141,6 +161,10 @@ static int add_message(struct maker *m, const struct groups *g, const struct end
 
 	if (r < 0)
 		return r;
+	if (costs_are_whole(m->p->costs) && op->ns >= 0) /* a part of the group's time */
+		delay = (struct nbox_delay){.occupancy_ns =
+						    op->ns * (double)known->bytes /
+						    (double)g->bytes[known->row][send != NULL]};
 	maker_changed_op(m, op, &factor, &add);
 	extra = factor * fmax(0, extra_of(m, op));
 	if (extra_of(m, op) < 0 && op->ns > 0)

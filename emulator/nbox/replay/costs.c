@@ -301,6 +301,11 @@ static int add_chunks(const struct sim_cost *cost, uint32_t src, uint32_t dst, u
 	return r;
 }
 
+bool costs_are_whole(const struct costs *c)
+{
+	return c->delay && !delay_has_plan(c->delay) && !delay_has_message(c->delay);
+}
+
 int costs_p2p(struct costs *c, const struct job_op *op, uint32_t src, uint32_t dst, uint64_t bytes,
 	      struct nbox_delay *ret, struct err *err)
 {

@@ -57,6 +57,8 @@ int shape_extra(struct costs *c, const struct job_op *op, const struct shape *s,
 int costs_hops(struct costs *c, const struct job_op *op, uint64_t *ret, struct err *err);
 /* What the hops of equal ops take without a factor; NULL: out of memory. NAN: not known yet. */
 double *costs_alone(struct costs *c, const struct job_op *op);
+/* The model knows of no message, but how long whole ops take. */
+bool costs_are_whole(const struct costs *c);
 /* Of @bytes that world ranks send to each other. Return: as above. */
 int costs_p2p(struct costs *c, const struct job_op *op, uint32_t src, uint32_t dst, uint64_t bytes,
 	      struct nbox_delay *ret, struct err *err);

@@ -258,6 +258,9 @@ static int play_record(struct source *s, struct err *err)
 
 	if (r == 0)
 		r = replay_play(&in, &s->rec, &told, err);
+	if (r == 0 && s->rec.n_ops == 0)
+		r = err_set(err, EINVAL, "%s: no op is left to replay",
+			    told.ended[0] ? told.ended : "the record's rows wait for each other");
 	if (r < 0)
 		return r;
 	note_replay(s, &told);

@@ -302,6 +302,10 @@ static int play(struct look *l, const struct why_config *from, struct why *w, st
 				    .declared = &l->r->declared,
 				    .terms = l->terms};
 	r = replay_play(&l->played, &l->rec, &w->told, err);
+	if (r == 0 && l->rec.n_ops == 0)
+		r = err_set(err, ENODATA, "%s: no op is left to look at",
+			    w->told.ended[0] ? w->told.ended
+					     : "the record's rows wait for each other");
 	l->chains = (struct chains){.from = {&l->r->graph, &l->rec, l->terms, NULL},
 				    .config = l->config};
 	w->rank = UINT32_MAX;

@@ -38,6 +38,10 @@ says "the job still unpacks what it received" "what no what-if can take away, th
 exits 0 "the job without" run --out plain
 exits 0 "re-timed with stores" "$NBOX" retime plain "${stores[@]}" --out retimed
 is "$(tails retimed)" "8 4" "the same comes out of a record without them"
+for run in plain stores; do
+	exits 0 "$run, replayed" "$NBOX" replay $run --json replayed.json
+	is "$(json replayed.json 'abs(d["iteration_ms"] / d["recorded_iteration_ms"] - 1) < 1e-3')" True "$run: a model of whole ops says how long the replay's messages take"
+done
 exits 0 "headers" "$NBOX" retime plain --what-if onesided:alpha=1us,message=4KiB,header=400KiB --out headers
 is "$(json headers/summary.json 'd["total_injected_ms"] > 2000')" True "are counted, too"
 exits 2 "a wrong key" "$NBOX" retime plain --what-if onesided:headers=4B

@@ -41,6 +41,8 @@ says "1 of 2 stages, stage 0 first, have no record: they compute and send as one
 exits 0 "the first stage alone" run --as-node 0 --out first
 exits 0 "records of both, one after the other" "$NBOX" pipe --from first --with second --json f.json
 is "$(json f.json 'd["recorded"]["schedule"], d["micro"], d["recorded"]["notes"]')" "('eager', 6, '')" "are a whole pipeline"
+exits 1 "a run that fails before its first op" run --real 0-1 --what-if fail:rank=1,time=0s --out dead
+exits 2 "is no pipeline" "$NBOX" pipe --from dead
 exits 0 "with other messages" "$NBOX" pipe --from both --comm 3ms --json g.json
 is "$(json g.json 'd["stages"][0]["to_next_ns"]')" 3000000.0 "flags come in the place of the record"
 

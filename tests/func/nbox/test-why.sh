@@ -259,6 +259,12 @@ exits 2 "all ranks of many told apart, of which each sends to all" "$NBOX" repla
 says "too much for one graph" "is refused"
 exits 0 "a job that fails" "$NBOX" replay ddp --what-if fail:rank=1,after=30
 says "world rank 1 is gone" "is played until then, and it says so"
+for verb in replay diagnose; do
+	exits 2 "a job that fails before its first op: $verb" "$NBOX" $verb ddp --what-if fail:rank=1,time=0s
+	says "no op is left to replay" "$verb says that there is nothing to play"
+done
+exits 1 "... why" "$NBOX" why ddp --what-if fail:rank=1,time=0s
+says "no op is left to look at" "... says so"
 holds "a drawing or a trace on standard output is alone there" <<'P'
 for words in ["replay", "ddp", "--trace"], ["topo", "--preset", "dgx-h100", "--nodes", "2", "--dot"], \
              ["perf", "allreduce", "--preset", "dgx-h100", "--nodes", "2", "-e", "64K", "--svg"]:
