@@ -162,9 +162,9 @@ static int add_message(struct maker *m, const struct groups *g, const struct end
 	if (r < 0)
 		return r;
 	if (costs_are_whole(m->p->costs) && op->ns >= 0) /* a part of the group's time */
-		delay = (struct nbox_delay){.occupancy_ns =
-						    op->ns * (double)known->bytes /
-						    (double)g->bytes[known->row][send != NULL]};
+		delay = (struct nbox_delay){
+			.occupancy_ns = op->ns * (double)known->bytes /
+					fmax(1, (double)g->bytes[known->row][send != NULL])};
 	maker_changed_op(m, op, &factor, &add);
 	extra = factor * fmax(0, extra_of(m, op));
 	if (extra_of(m, op) < 0 && op->ns > 0)
