@@ -202,6 +202,9 @@ static int find_post(const struct player *p, const struct record_op *to, struct 
 	op = op_find(c, seq, (size_t)(m - c->real));
 	if (!op)
 		r = op_begin(p, m, c, seq, to, a, &op, err);
+	else if (!op_first_arrived(op)->node) /* a rank came here, and its communicator was of no
+						 use any more */
+		return 0;
 	else if (!op_is_same_call(&op_first_arrived(op)->arrive, a))
 		return mismatch(op, m, a, err);
 	if (r < 0 || !op)

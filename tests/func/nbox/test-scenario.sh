@@ -66,6 +66,9 @@ exits 0 "the same from the record of a run without it" "$NBOX" retime plain --st
 says "warning: what-if fail:rank=2,from=9steps: world rank 2 is gone: the job ends here; what it does then no record knows: " "says where it ends"
 says "exit_code == 1: not judged, no job has ended here" "says so of the exit code"
 is "$(json dead-again/summary.json '[e["text"] for e in d["expected"]]')" "['ops == 32']" "what is expected of an exit code is not judged"
+exits 0 "two real ranks" run two alike.job --model none --real 0-1
+exits 0 "one rank fails before the other comes to the same op" "$NBOX" retime two --what-if fail:rank=2,after=1
+says "world rank 2 is gone: the job ends here" "the other one has nothing to say against that op"
 exits 0 "the record of the run that failed" "$NBOX" retime dead
 says "what-if fail:rank=2,from=9steps: the record ends before" "ends before it"
 exits 0 "where its time goes" "$NBOX" why dead
