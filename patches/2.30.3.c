@@ -1,0 +1,95 @@
+/* NCCL 2.30.3 and 2.30.4. New: p2pMaxPeers, minNetBw, localNetDeviceCount, localCollNetCount and
+ * isMultiRankGpu in the graph record. */
+#include "tables.h"
+
+const struct nccl_records records_2_30_3 = {
+	.name = "2.30.3",
+	.first = NCCL_CODE(2, 30, 3),
+	.last = NCCL_CODE(2, 30, 4),
+	.is_both_ways = true, /* bootstrap.cc, socketRingAllGather */
+
+	/* struct ncclBootstrapHandle, include/bootstrap.h */
+	.id_magic = {0, 8},    /* magic */
+	.id_address = {8, 28}, /* addr */
+	.id_n_ranks = {36, 4}, /* nRanks */
+
+	/* struct extInfo, bootstrap.cc */
+	.check_in =
+		{
+			.bytes = 176,
+			.rank = {0, 4},           /* rank */
+			.n_ranks = {4, 4},        /* nranks */
+			.root = {8, 4},           /* iroot */
+			.n_roots = {12, 4},       /* nroots */
+			.offset = {16, 4},        /* offset */
+			.root_address = {20, 28}, /* listenRootAddress */
+			.ring_address = {48, 28}, /* connectInfo.addr */
+		},
+	.next_bytes = 128, /* union ringConnectInfo, bootstrap.cc */
+
+	/* struct bootstrapRingData, bootstrap.cc, ringAllInfo */
+	.n_contacts = 1,
+	.contacts =
+		{
+			{.bytes = 120, .peer_address = {0, 28}}, /* peerAddress -> nbox's */
+		},
+
+	/* struct ncclPeerInfo, include/transport.h; fabricInfo in it: nvmlGpuFabricInfoV_t,
+	   include/nvmlwrap.h */
+	.peer =
+		{
+			.bytes = 128,
+			.rank = {0, 4},           /* rank -> the virtual one */
+			.host_hash = {16, 8},     /* hostHash -> mixed with the node */
+			.pid_hash = {24, 8},      /* pidHash */
+			.comm = {48, 8},          /* comm -> 0 */
+			.cluster_uuid = {76, 16}, /* fabricInfo.clusterUuid -> 0 */
+			.clique = {96, 4},        /* fabricInfo.cliqueId */
+			.version = {112, 4},      /* version */
+		},
+
+	/* struct allGatherInfo, init.cc, initTransportsRank; topoRanks in it: struct ncclTopoRanks,
+	   include/graph.h */
+	.graph =
+		{
+			.bytes = 2320,
+			.n_graphs = 7, /* NCCL_NUM_ALGORITHMS, include/plugin/nccl_tuner.h */
+			.graph_bytes = 32,
+			.pattern = {0, 4},       /* graphInfo[a].pattern */
+			.n_channels = {4, 4},    /* graphInfo[a].nChannels */
+			.same_channels = {8, 4}, /* graphInfo[a].sameChannels */
+			.bw_intra = {12, 4},     /* graphInfo[a].bwIntra */
+			.bw_inter = {16, 4},     /* graphInfo[a].bwInter */
+			.type_intra = {20, 4},   /* graphInfo[a].typeIntra */
+			.type_inter = {24, 4},   /* graphInfo[a].typeInter */
+			.cross_nic = {28, 4},    /* graphInfo[a].crossNic */
+			.arrays_at = 228, /* topoRanks.ringRecv to .nvlsHeads -> the node's ranks */
+			.n_channels_max = 64,         /* MAXCHANNELS, include/device.h */
+			.nvls_head_count = {2276, 4}, /* topoRanks.nvlsHeadNum */
+			.local_ranks = {2288, 4},     /* localRanks */
+		},
+
+	/* commSplitInfo, init.cc */
+	.split =
+		{
+			.n_gathers = 1,
+			.bytes = 8,
+			.color = {4, 4}, /* color */
+			.key = {0, 4},   /* key */
+			.tag = 1 << 29,  /* BOOTSTRAP_TAG_COMMSPLIT, bootstrap.cc */
+		},
+
+	.connect_bytes = 256, /* CONNECT_SIZE, include/transport.h */
+	.use_gdr = {128, 4},  /* useGdr, transport/net.cc, sendSetup and recvSetup */
+	/* A window's registration gathers 8 bytes too (struct segmentInfo, dev_runtime.cc), as
+	   ncclCommSplit does. */
+	.later =
+		{
+			{2, NULL},           /* struct ringConnInfo, transport/generic.cc */
+			{48, NULL},          /* two struct symBufInfo, misc/argcheck.cc */
+			{4, REFUSED_COUNTS}, /* rma/rma_proxy.cc, gin/gin_host.cc, mem_manager.cc,
+						transport/coll_net.cc */
+			{128, REFUSED_HANDLES}, /* gin/gin_host.cc, rma/rma_proxy.cc */
+		},
+	.barrier_tags = {0xbeef, 0xcafe}, /* dev_runtime.cc, mem_manager.cc */
+};
