@@ -195,6 +195,12 @@ struct nbox_plan {
 			      * the second; 0: half */
 	/* Of a message inside a domain, what a rank holds back before it passes it on; 0: all */
 	uint32_t intra_line_bytes;
+	/* Where costs do not come from the scheduler's own rule but from a record of decisions,
+	 * what that rule says: its name as @source has it (NULL: nothing), its cost of each
+	 * candidate (negative: not possible) and its choice (UINT32_MAX: none) */
+	const char *own_source;
+	double own_cost_ns[NBOX_CANDIDATES_MAX];
+	uint32_t own_algo, own_proto, own_lanes;
 };
 
 /* Lent by the host for the life of the model. */

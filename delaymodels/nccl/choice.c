@@ -154,21 +154,35 @@ static void set_chunk(const struct comm *c, uint32_t kind, struct choice *ch)
 
 /* --- the choice -------------------------------------------------------------------- */
 
+float choice_us(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto, uint64_t bytes,
+		const char **ret_why_not)
+{
+	const struct decisions_op *told = decided_op(c, kind);
+	struct cost cost;
+
+	if (told)
+		return decided_us(c, told, kind, algo, proto, bytes, ret_why_not);
+	*ret_why_not = "NCCL has no such algorithm";
+	if (!cost_exists(kind, algo, proto))
+		return -1;
+	cost_find(c, kind, algo, proto, &cost);
+	*ret_why_not = cost.why_not;
+	return cost_us(c, &cost, kind, algo, proto, bytes);
+}
+
 int choice_make(const struct comm *c, const struct tuner *t, uint32_t kind, uint64_t bytes,
 		struct choice *ret)
 {
 	const struct tuner_rule *rule = tuner_find(t, kind, bytes, c->n_nodes, c->n_ranks);
+	const struct decisions_op *told;
+	uint32_t n_told;
 	struct choice ch = {.algo = N_ALGOS};
 
 	for (uint32_t a = 0; a < N_ALGOS; a++)
 		for (uint32_t p = 0; p < N_PROTOS; p++) {
-			struct cost cost;
-			float us;
+			const char *why_not;
+			float us = choice_us(c, kind, a, p, bytes, &why_not);
 
-			if (!cost_exists(kind, a, p))
-				continue;
-			cost_find(c, kind, a, p, &cost);
-			us = cost_us(c, &cost, kind, a, p, bytes);
 			if (us >= 0 && rule && rule->algo == a && rule->proto == p)
 				us = 0;
 			if (us < 0 || (ch.algo != N_ALGOS && us >= ch.cost_us))
@@ -176,11 +190,13 @@ int choice_make(const struct comm *c, const struct tuner *t, uint32_t kind, uint
 			ch.algo = a;
 			ch.proto = p;
 			ch.cost_us = us;
-			ch.cost = cost;
 		}
 	if (ch.algo == N_ALGOS)
 		return -1;
 	set_channels(c, bytes, &ch);
+	told = decided_op(c, kind);
+	n_told = told ? decided_channels(c, told, ch.algo, ch.proto, bytes) : 0;
+	ch.n_channels = n_told ? n_told : ch.n_channels;
 	if (rule && ch.cost_us == 0 && rule->n_channels > 0)
 		ch.n_channels = rule->n_channels < (int64_t)c->n_channels
 					? (uint32_t)rule->n_channels

@@ -3,14 +3,13 @@
 #ifndef NCCL_CHOICE_H
 #define NCCL_CHOICE_H
 
-#include "cost.h"
+#include "decided.h"
 #include "tuner.h"
 
 struct choice {
 	uint32_t algo, proto; /* enum algo, enum nbox_proto */
-	float cost_us;
-	struct cost cost;
-	uint32_t n_channels; /* that have bytes */
+	float cost_us;        /* 0 where a tuner's table decides */
+	uint32_t n_channels;  /* that have bytes */
 	uint32_t n_threads;
 	uint64_t channel_bytes; /* of the larger of a rank's buffers, on the fullest channel */
 	uint64_t lane_bytes;    /* of the call, on that channel */
@@ -18,6 +17,9 @@ struct choice {
 	uint32_t n_slices;
 };
 
+/* NCCL's cost, or its tables', in us; negative: not possible, because of *ret_why_not (static). */
+float choice_us(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto, uint64_t bytes,
+		const char **ret_why_not);
 /* For @bytes, the larger of a rank's buffers. Return: 0; -1 where nothing is possible. */
 int choice_make(const struct comm *c, const struct tuner *t, uint32_t kind, uint64_t bytes,
 		struct choice *ret);

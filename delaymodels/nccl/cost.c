@@ -305,9 +305,7 @@ int cost_exists(uint32_t kind, uint32_t algo, uint32_t proto)
 static const char *nvls_why_not(const struct comm *c, uint32_t kind, uint32_t algo)
 {
 	if (!c->has_nvls || c->graphs.nvls.n_channels == 0)
-		return c->setting->has_nvls == ALLOWED_NO
-			       ? "NCCL_NVLS_ENABLE=0"
-			       : "NVLS needs two GPUs or more at an NVSwitch that reduces (sm90)";
+		return "NVLS needs two GPUs or more at an NVSwitch that reduces (sm90)";
 	if (algo == ALGO_NVLS && c->n_nodes > 1)
 		return "NVLS over several nodes needs CollNet";
 	if (algo == ALGO_NVLS_TREE && c->n_nodes == 1)
@@ -324,8 +322,6 @@ static const char *pat_why_not(const struct comm *c)
 
 	if (c->setting->tables->has_old_rings)
 		return "this version of NCCL has no PAT";
-	if (has_pat == ALLOWED_NO)
-		return "NCCL_PAT_ENABLE=0";
 	return has_pat == ALLOWED_BY_RULE && c->n_nodes != c->n_ranks ? "PAT needs one rank a node"
 								      : NULL;
 }
@@ -345,15 +341,24 @@ static const char *ll128_why_not(const struct comm *c, const struct graph *g)
 	return c->sm_min < 70 ? "LL128 needs sm70" : NULL;
 }
 
-static const char *find_why_not(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto)
+const char *cost_forbidden(const struct setting *s, uint32_t kind, uint32_t algo, uint32_t proto)
 {
-	const struct setting *s = c->setting;
-	const char *why = NULL;
-
 	if (!s->algo[kind][algo])
 		return "not among NCCL_ALGO";
 	if (!s->proto[kind][proto])
 		return "not among NCCL_PROTO";
+	if ((algo == ALGO_NVLS || algo == ALGO_NVLS_TREE) && s->has_nvls == ALLOWED_NO)
+		return "NCCL_NVLS_ENABLE=0";
+	return algo == ALGO_PAT && s->has_pat == ALLOWED_NO ? "NCCL_PAT_ENABLE=0" : NULL;
+}
+
+static const char *find_why_not(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto)
+{
+	const struct setting *s = c->setting;
+	const char *why = cost_forbidden(s, kind, algo, proto);
+
+	if (why)
+		return why;
 	if (proto != NBOX_SIMPLE && c->has_no_order)
 		return "this network's messages do not arrive in order";
 	if (algo == ALGO_COLLNET_CHAIN || algo == ALGO_COLLNET_DIRECT)
@@ -380,17 +385,28 @@ void cost_find(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t prot
 		ret->why_not = "NCCL's tables give it no bandwidth here";
 }
 
+double cost_latencies(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto,
+		      uint64_t bytes, uint64_t n_channels)
+{
+	int is_plateau = algo == ALGO_RING && proto == NBOX_SIMPLE && c->n_nodes > 1 &&
+			 kind == NBOX_ALLREDUCE && bytes / (n_channels * c->n_ranks) >= 64;
+
+	return is_plateau ? c->sm_min < 80 ? 1.9 : 1.4 : 1;
+}
+
+float cost_share(uint32_t kind, uint32_t algo, uint32_t proto, uint64_t bytes)
+{
+	return algo == ALGO_TREE && kind == NBOX_ALLREDUCE ? tables_tree_share(proto, bytes) : 1;
+}
+
 float cost_us(const struct comm *c, const struct cost *cost, uint32_t kind, uint32_t algo,
 	      uint32_t proto, uint64_t bytes)
 {
-	float bw = cost->bw, us = cost->latency_us;
+	float bw, us;
 
 	if (cost->why_not)
 		return -1;
-	if (algo == ALGO_TREE && kind == NBOX_ALLREDUCE)
-		bw *= tables_tree_share(proto, bytes);
-	if (algo == ALGO_RING && proto == NBOX_SIMPLE && c->n_nodes > 1 && kind == NBOX_ALLREDUCE &&
-	    bytes / ((uint64_t)c->n_channels * c->n_ranks) >= 64)
-		us = (float)(us * (c->sm_min < 80 ? 1.9 : 1.4));
+	bw = cost->bw * cost_share(kind, algo, proto, bytes);
+	us = (float)(cost->latency_us * cost_latencies(c, kind, algo, proto, bytes, c->n_channels));
 	return us + (float)bytes / (1000 * bw);
 }

@@ -6,10 +6,12 @@
  * cheapest, cut into channels and chunks (choice.c). Parameters come first, then the variables that
  * the job has in its environment, then NCCL's defaults. README.md says how far the decisions agree
  * with NCCL's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "choice.h"
+#include "decisions.h"
 #include "p2p.h"
 #include "setting.h"
 #include "tuner.h"
@@ -27,11 +29,78 @@
  * a send to one peer over one channel gets 19.7 GB/s, over two 36 to 43. */
 #define RING_LANE_BYTES_PER_NS 21.5
 
+#define SOURCE 640
+
 struct nccl {
 	const struct nbox_host *host;
 	struct setting setting;
 	struct tuner tuner;
+	struct decisions decisions; /* n 0: there is no decision file */
+	/* By what ops of the file are decided, and others, where there is one. */
+	char told_source[SOURCE], other_source[SOURCE];
 };
+
+static void nccl_destroy(void *model)
+{
+	struct nccl *m = model;
+
+	decisions_deinit(&m->decisions);
+	tuner_deinit(&m->tuner);
+	free(m);
+}
+
+/* What the user should know before the run. */
+static void warn(const struct nccl *m)
+{
+	const char *job = setting_job_version(m->host), *unknown = m->setting.unknown;
+	const struct decisions *d = &m->decisions;
+	char told[240] = "", shapes[96], version[80] = "";
+
+	if (d->n && job[0] && strcmp(job, d->nccl) != 0)
+		snprintf(version, sizeof(version),
+			 "; the job's is NCCL %.24s, which may decide otherwise", job);
+	if (d->n)
+		snprintf(told, sizeof(told),
+			 "the decision file is of NCCL %s and %s; nbox's own rules decide for "
+			 "others%s",
+			 d->nccl, decisions_shapes(d, shapes, sizeof(shapes)), version);
+	if (told[0] || unknown[0])
+		m->host->warn(m->host, "%s%s%s%s", told, told[0] && unknown[0] ? ". " : "", unknown,
+			      unknown[0] ? ": not modelled, and NCCL may choose otherwise by it"
+					 : "");
+}
+
+/* Return: 0, without @file too; -1 with the sentence. */
+static int read_decisions(struct nccl *m, const char *file)
+{
+	char sentence[DECISIONS_SENTENCE];
+
+	if (!file)
+		return 0;
+	if (decisions_read(file, &m->decisions, sentence) == 0)
+		return 0;
+	m->host->error(m->host, "decisions: %s", sentence);
+	return -1;
+}
+
+static int read_all(struct nccl *m, const struct nbox_kv *kv, size_t n_kv)
+{
+	const char *file = nbox_value(kv, n_kv, "decisions"), *name;
+	const struct setting *s = &m->setting;
+
+	if (read_decisions(m, file) < 0 ||
+	    setting_read(m->host, kv, n_kv, file ? m->decisions.nccl : NULL, &m->setting) < 0 ||
+	    tuner_read(m->host, setting_tuner(m->host, kv, n_kv), &m->tuner) < 0)
+		return -1;
+	if (file) { /* by its name alone: a run's copy is in another folder */
+		name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+		snprintf(m->told_source, SOURCE, "NCCL %s itself, by %.200s of %s%s",
+			 m->decisions.nccl, name, m->decisions.date, s->source + s->limits_at);
+		snprintf(m->other_source, SOURCE, "%s; this is not in %.200s", s->source, name);
+	}
+	warn(m);
+	return 0;
+}
 
 static int nccl_create(const struct nbox_host *host, const struct nbox_next *next,
 		       const struct nbox_kv *kv, size_t n_kv, void **ret_model)
@@ -44,21 +113,12 @@ static int nccl_create(const struct nbox_host *host, const struct nbox_next *nex
 		return -1;
 	}
 	m->host = host;
-	if (setting_read(host, kv, n_kv, &m->setting) < 0 ||
-	    tuner_read(host, setting_tuner(host, kv, n_kv), &m->tuner) < 0) {
-		free(m);
+	if (read_all(m, kv, n_kv) < 0) {
+		nccl_destroy(m);
 		return -1;
 	}
 	*ret_model = m;
 	return 0;
-}
-
-static void nccl_destroy(void *model)
-{
-	struct nccl *m = model;
-
-	tuner_deinit(&m->tuner);
-	free(m);
 }
 
 /* --- the answer's parts ------------------------------------------------------------ */
@@ -79,29 +139,51 @@ static uint32_t algo_of(uint32_t algo, uint32_t kind)
 	return algo == ALGO_RING && is_chain ? NBOX_CHAIN : algos[algo];
 }
 
-static void set_candidates(const struct comm *c, uint32_t kind, uint64_t bytes,
-			   struct nbox_plan *ret)
+static double cost_ns(float us)
+{
+	return us < 0 ? -1 : (double)us * 1e3;
+}
+
+/* @own: without the decision file; NULL: there is none. */
+static void set_candidates(const struct comm *c, const struct comm *own, uint32_t kind,
+			   uint64_t bytes, struct nbox_plan *ret)
 {
 	for (uint32_t a = 0; a < N_ALGOS; a++)
 		for (uint32_t p = 0; p < N_PROTOS; p++) {
-			struct nbox_candidate *n = &ret->candidates[ret->n_candidates];
-			struct cost cost;
-			float us;
+			uint32_t i = ret->n_candidates;
+			const char *why_not, *own_why_not;
+			float us = choice_us(c, kind, a, p, bytes, &why_not);
 
 			/* one line for CollNet */
-			if (!cost_exists(kind, a, p) ||
-			    (a == ALGO_COLLNET_CHAIN && kind == NBOX_ALLREDUCE))
+			if (us < 0 && (!cost_exists(kind, a, p) ||
+				       (a == ALGO_COLLNET_CHAIN && kind == NBOX_ALLREDUCE)))
 				continue;
-			cost_find(c, kind, a, p, &cost);
-			us = cost_us(c, &cost, kind, a, p, bytes);
-			*n = (struct nbox_candidate){
+			ret->candidates[i] = (struct nbox_candidate){
 				.algo = algo_of(a, kind),
 				.proto = p,
-				.cost_ns = us < 0 ? -1 : (double)us * 1e3,
-				.why_not = cost.why_not,
+				.cost_ns = cost_ns(us),
+				.why_not = us < 0 ? why_not : NULL,
 			};
+			if (own)
+				ret->own_cost_ns[i] =
+					cost_ns(choice_us(own, kind, a, p, bytes, &own_why_not));
 			ret->n_candidates++;
 		}
+}
+
+/* What nbox's own rules say, beside what the decision file does. */
+static void set_own(const struct nccl *m, const struct comm *own, uint32_t kind, uint64_t bytes,
+		    struct nbox_plan *ret)
+{
+	struct choice ch;
+
+	ret->own_source = m->setting.source;
+	ret->own_algo = ret->own_proto = UINT32_MAX;
+	if (choice_make(own, &m->tuner, kind, bytes, &ch) < 0)
+		return;
+	ret->own_algo = algo_of(ch.algo, kind);
+	ret->own_proto = ch.proto;
+	ret->own_lanes = ch.n_channels;
 }
 
 static void set_steps(const struct comm *c, uint32_t algo, uint32_t proto, struct nbox_plan *ret)
@@ -187,17 +269,27 @@ static void set_lanes(const struct comm *c, const struct nbox_op *op, const stru
 		ret->lane_bytes_per_ns[NBOX_INTRA] = bw;
 }
 
+/* By what an op of that kind is decided. */
+static const char *source_of(const struct nccl *m, const struct comm *c, uint32_t kind)
+{
+	if (!m->decisions.n)
+		return m->setting.source;
+	return c->told && (kind >= N_COSTED || decided_op(c, kind)) ? m->told_source
+								    : m->other_source;
+}
+
 static void plan_collective(const struct nccl *m, const struct comm *c, const struct nbox_op *op,
 			    const struct nbox_fabric *f, const struct choice *ch, uint64_t bytes,
 			    struct nbox_plan *ret)
 {
+	const char *why_not;
+
 	ret->algo = algo_of(ch->algo, op->kind);
 	ret->n_threads = ch->n_threads;
 	ret->n_slices = ch->n_slices;
 	ret->chunk_bytes = ch->chunk_bytes;
-	ret->estimate_ns =
-		(double)cost_us(c, &ch->cost, op->kind, ch->algo, ch->proto, bytes) * 1e3;
-	ret->source = m->setting.source;
+	ret->estimate_ns = cost_ns(choice_us(c, op->kind, ch->algo, ch->proto, bytes, &why_not));
+	ret->source = source_of(m, c, op->kind);
 	ret->proto = ch->proto;
 	ret->n_lanes = ch->n_channels;
 	if (ret->algo >= NBOX_NVLS) {
@@ -206,7 +298,27 @@ static void plan_collective(const struct nccl *m, const struct comm *c, const st
 		set_steps(c, ch->algo, ch->proto, ret);
 		set_lanes(c, op, ch, ret);
 	}
-	set_candidates(c, op->kind, bytes, ret);
+}
+
+/* Of the decision file's choice nbox must know how to play it, and how fast it is. Return: 0; -1
+ * with the sentence. */
+static int check_told(const struct nccl *m, const struct nbox_fabric *f, const struct comm *c,
+		      uint32_t kind, const struct choice *ch)
+{
+	int is_nvls = ch->algo == ALGO_NVLS || ch->algo == ALGO_NVLS_TREE;
+	const char *why = NULL;
+
+	if (ch->algo == ALGO_COLLNET_DIRECT || ch->algo == ALGO_COLLNET_CHAIN ||
+	    (ch->algo == ALGO_NVLS && c->n_nodes > 1))
+		why = "CollNet, of whose times nbox knows nothing: take it out by algo=^collnetdirect+collnetchain+nvls";
+	else if (!cost_exists(kind, ch->algo, ch->proto))
+		why = "an algorithm and protocol that nbox does not know for this kind of op";
+	else if (is_nvls && (!f->has_nvls || c->sm_min < 90 || !c->graphs.nvls.n_channels))
+		why = "NVLS, and this fabric has no switch that reduces: give the machine of the file, as in --preset dgx-h100, or take it out by algo=^nvls+nvlstree";
+	if (!why)
+		return 0;
+	m->host->error(m->host, "by the decision file NCCL takes %s", why);
+	return -1;
 }
 
 static void plan_p2p(const struct nccl *m, const struct comm *c, const struct nbox_op *op,
@@ -219,7 +331,7 @@ static void plan_p2p(const struct nccl *m, const struct comm *c, const struct nb
 	ret->n_lanes = p.n_channels;
 	ret->n_threads = 512;
 	ret->chunk_bytes = p.chunk_bytes;
-	ret->source = m->setting.source;
+	ret->source = source_of(m, c, op->kind);
 	set_steps(c, ALGO_RING, p.proto, ret);
 	/* Its table has no base of send and receive: 8 bytes to another node take 14.5 us on B200,
 	 * 14 of them the step. The proxy posts a send and a receive for each peer. */
@@ -253,8 +365,8 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 	const struct nccl *m = model;
 	uint64_t bytes = op->bytes;
 	struct setting setting;
+	struct comm c, own;
 	struct choice ch;
-	struct comm c;
 
 	if (op->n_ranks < 2 || fabric->n_domains < 1 || fabric->most_ranks_per_domain < 1) {
 		ret->algo = op->kind < N_COSTED ? algo_of(ALGO_RING, op->kind) : NBOX_DIRECT;
@@ -266,7 +378,9 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 	}
 	if (narrow(m, op, &setting) < 0)
 		return 1;
-	comm_make(&setting, fabric, op->n_ranks, &c);
+	comm_make(&setting, fabric, op->n_ranks, &own);
+	c = own;
+	decided_apply(&m->decisions, &c);
 	ret->n_rails = fabric->n_nics && c.n_nodes > 1 ? fabric->n_nics : 1;
 	if (op->kind >= N_COSTED) {
 		plan_p2p(m, &c, op, ret);
@@ -281,7 +395,13 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 			"and NCCL_PROTO, or the model's algo= and proto=");
 		return -1;
 	}
+	if (decided_op(&c, op->kind)) {
+		if (check_told(m, fabric, &c, op->kind, &ch) < 0)
+			return -1;
+		set_own(m, &own, op->kind, bytes, ret);
+	}
 	plan_collective(m, &c, op, fabric, &ch, bytes, ret);
+	set_candidates(&c, ret->own_source ? &own : NULL, op->kind, bytes, ret);
 	return 0;
 }
 
@@ -293,6 +413,8 @@ static const struct nbox_param params[] = {
 	{"version", "text", "the job's, else 2.28.9", "of NCCL, by whose cost tables it decides"},
 	{"tuner", "text", "NCCL_TUNER_CONFIG_FILE, else none",
 	 "table of NCCL's example tuner plug-in (CSV)"},
+	{"decisions", "text", "none",
+	 "file of nbox oracle: what stock NCCL decides, in communicators of its shapes"},
 	{0},
 };
 

@@ -32,8 +32,14 @@ void p2p_make(const struct comm *c, uint64_t bytes, struct p2p *ret)
 {
 	int is_inter = c->n_nodes > 1, has_nvlink = c->graphs.ring.intra_type == PATH_NVLINK;
 	uint64_t buffer = c->setting->buffer_bytes[NBOX_SIMPLE] / 8, step, least, most;
-	uint32_t all = power_of_two(c->n_channels), peer = peer_channels(c, all), n = peer;
+	uint32_t all = power_of_two(c->n_channels), peer = peer_channels(c, all), n;
 	struct p2p p = {.proto = NBOX_SIMPLE};
+
+	if (c->n_p2p_channels && c->n_p2p_channels < all)
+		all = c->n_p2p_channels;
+	if (c->n_p2p_peer_channels)
+		peer = c->n_p2p_peer_channels;
+	n = peer = peer < all ? peer : all;
 
 	if (!is_inter && bytes <= peer * LL_MOST)
 		p.proto = NBOX_LL;

@@ -17,8 +17,7 @@ static const char *variable(const struct nbox_host *host, const char *name)
 	return host->variable(host, name);
 }
 
-/* "": there is no job yet, or its NCCL is not known. */
-static const char *job_version(const struct nbox_host *host)
+const char *setting_job_version(const struct nbox_host *host)
 {
 	return host->struct_size <
 			       offsetof(struct nbox_host, nccl_version) + sizeof(host->nccl_version)
@@ -163,16 +162,23 @@ static int read_list(const struct nbox_host *host, const struct nbox_kv *kv, siz
 }
 
 static int read_own(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
-		    struct setting *s)
+		    const char *told, struct setting *s)
 {
-	const char *version = nbox_value(kv, n_kv, "version");
+	const char *version = nbox_value(kv, n_kv, "version"), *job = setting_job_version(host);
 	uint64_t channels = 0;
 
-	s->tables = tables_find(version ? version : job_version(host));
+	if (version && told && strcmp(version, told) != 0) {
+		host->error(
+			host,
+			"version=%.32s, but the decision file is of NCCL %s: leave version out, "
+			"or make the file with that NCCL",
+			version, told);
+		return -1;
+	}
+	s->tables = tables_find(version ? version : !job[0] && told ? told : job);
 	if (!s->tables) {
 		host->error(host, "%s%.32s: NCCL's versions are written as 2.28.9",
-			    version ? "version=" : "the job's NCCL is ",
-			    version ? version : job_version(host));
+			    version ? "version=" : "the job's NCCL is ", version ? version : job);
 		return -1;
 	}
 	if (host->parse_count(host, "channels", nbox_value(kv, n_kv, "channels"), &channels) < 0)
@@ -206,10 +212,10 @@ static void add(struct text *t, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void add_version(const struct nbox_host *host, const char *given, const struct tables *t,
-			struct text *ret)
+static void add_version(const struct nbox_host *host, const char *given, const char *told,
+			const struct tables *t, struct text *ret)
 {
-	const char *known = t->source + strlen("NCCL "), *job = job_version(host);
+	const char *known = t->source + strlen("NCCL "), *job = setting_job_version(host);
 
 	add(ret, "%s, ", t->source);
 	if (given && !strcmp(given, known))
@@ -217,7 +223,9 @@ static void add_version(const struct nbox_host *host, const char *given, const s
 	else if (given)
 		add(ret, "the nearest known to version=%s", given);
 	else if (!job[0])
-		add(ret, "the default");
+		add(ret, !told                  ? "the default"
+			 : !strcmp(told, known) ? "as the decision file"
+						: "the nearest known to the decision file's NCCL");
 	else if (!strcmp(job, known))
 		add(ret, "the job's");
 	else
@@ -286,25 +294,24 @@ const char *setting_tuner(const struct nbox_host *host, const struct nbox_kv *kv
 }
 
 static void describe(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
-		     struct setting *s)
+		     const char *told, struct setting *s)
 {
-	char others[256] = "";
-	struct text source = {s->source, sizeof(s->source), 0}, not = {others, sizeof(others), 0};
+	struct text source = {s->source, sizeof(s->source), 0};
+	struct text not = {s->unknown, sizeof(s->unknown), 0};
 
-	add_version(host, nbox_value(kv, n_kv, "version"), s->tables, &source);
+	add_version(host, nbox_value(kv, n_kv, "version"), told, s->tables, &source);
+	s->limits_at = source.used < sizeof(s->source) ? source.used : strlen(s->source);
 	for (size_t i = 0; i < n_kv; i++)
-		if (strcmp(kv[i].key, "version") != 0)
+		if (strcmp(kv[i].key, "version") != 0 && strcmp(kv[i].key, "decisions") != 0)
 			add(&source, ", %s=%s", kv[i].key, kv[i].value);
 	add_variables(host, followed, kv, n_kv, &source);
 	add_variables(host, not_followed, kv, n_kv, &not );
 	if (!setting_tuner(host, kv, n_kv))
 		add_variables(host, plugin, kv, n_kv, &not );
-	if (others[0])
-		host->warn(host, "%s: not modelled, and NCCL may choose otherwise by it", others);
 }
 
 int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
-		 struct setting *ret)
+		 const char *told, struct setting *ret)
 {
 	struct setting s = {
 		.max_channels = MAX_CHANNELS,
@@ -324,9 +331,9 @@ int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t 
 		      &s.proto[0][0]) < 0 ||
 	    read_channels(host, &s) < 0 || read_buffers(host, &s) < 0 ||
 	    read_thresholds(host, &s) < 0 || read_switches(host, &s) < 0 ||
-	    read_own(host, kv, n_kv, &s) < 0)
+	    read_own(host, kv, n_kv, told, &s) < 0)
 		return -1;
-	describe(host, kv, n_kv, &s);
+	describe(host, kv, n_kv, told, &s);
 	*ret = s;
 	return 0;
 }

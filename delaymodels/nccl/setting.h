@@ -16,14 +16,19 @@ struct setting {
 	uint32_t n_threads, n_ll128_threads; /* 0: as NCCL picks */
 	int64_t thresholds[2][N_PROTOS];     /* of tree and ring; negative: as NCCL picks */
 	int has_nvls, has_pat;               /* enum allowed */
-	/* By what it decides: "NCCL 2.28.9, the job's; NCCL_ALGO=Ring" */
+	/* By what it decides: "NCCL 2.28.9, the job's, NCCL_ALGO=Ring"; from @limits_at on what
+	 * narrows it: ", NCCL_ALGO=Ring" */
 	char source[400];
+	size_t limits_at;  /* in @source */
+	char unknown[256]; /* variables that NCCL may choose otherwise by; "": none */
 };
 
-/* Reads the model's parameters, and where one is not given, the environment. Return: 0; -1 with the
- * sentence. */
+/* Reads the model's parameters, and where one is not given, the environment. @told: the version of
+ * a decision file's NCCL; NULL: there is none. Return: 0; -1 with the sentence. */
 int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
-		 struct setting *ret);
+		 const char *told, struct setting *ret);
+/* Of the NCCL that the job has loaded; "": there is no job yet, or its NCCL is not known. */
+const char *setting_job_version(const struct nbox_host *host);
 /* The file of a tuner's table; NULL: none. Borrowed. */
 const char *setting_tuner(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv);
 

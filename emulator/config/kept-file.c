@@ -17,18 +17,26 @@
 
 static const enum option_id ids[] = {CONFIG_FABRIC, CONFIG_MODEL, CONFIG_LINKS, CONFIG_ALLTOALL};
 
-/* "file=" of a model's parameters. */
-static const char *file_parameter(const char *text, size_t *ret_n)
+/* The value of @key, as in "file=", among a model's parameters. */
+static const char *parameter(const char *text, const char *key, size_t *ret_n)
 {
 	const char *at = text;
 
-	while ((at = strstr(at, "file=")) && (at == text || !strchr(":,", at[-1])))
+	while ((at = strstr(at, key)) && (at == text || !strchr(":,", at[-1])))
 		at++;
 	if (!at)
 		return NULL;
-	at += strlen("file=");
+	at += strlen(key);
 	*ret_n = strcspn(at, ",");
 	return at;
+}
+
+/* The file among a model's parameters. */
+static const char *file_parameter(const char *text, size_t *ret_n)
+{
+	const char *file = parameter(text, "file=", ret_n);
+
+	return file ? file : parameter(text, "decisions=", ret_n);
 }
 
 /* Whether all of the option's text is a file. */

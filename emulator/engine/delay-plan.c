@@ -55,9 +55,12 @@ static int check_numbers(const struct delay_instance *in, const struct nbox_plan
 				     "0 or a bandwidth");
 	if (!(p->wire_factor >= 1 && p->wire_factor <= 16))
 		return wrong(in, "wire_factor", p->wire_factor, "1 to 16");
-	for (uint32_t i = 0; i < p->n_candidates; i++)
+	for (uint32_t i = 0; i < p->n_candidates; i++) {
 		if (!isfinite(p->candidates[i].cost_ns))
 			return wrong(in, "a candidate's cost", p->candidates[i].cost_ns, "a time");
+		if (!isfinite(p->own_cost_ns[i]))
+			return wrong(in, "a candidate's own cost", p->own_cost_ns[i], "a time");
+	}
 	if (!isfinite(p->estimate_ns))
 		return wrong(in, "estimate_ns", p->estimate_ns, "a time");
 	return 0;

@@ -84,6 +84,17 @@ static int ask_plan(struct planned *pl, struct price *p, struct fabric_view *ret
 	return r;
 }
 
+int planned_ask(struct price *p, struct nbox_plan *ret, struct err *err)
+{
+	struct planned pl = {.routes = NULL};
+	struct fabric_view view;
+	int r = ask_plan(&pl, p, &view, err);
+
+	if (r == 0)
+		*ret = pl.plan;
+	return r;
+}
+
 void planned_deinit(struct planned *pl)
 {
 	pl->routes = routes_free(pl->routes);

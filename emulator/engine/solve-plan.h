@@ -20,7 +20,9 @@ struct planned {
 int planned_schedule(const struct nbox_plan *plan, const struct sched *s, uint32_t per_domain,
 		     struct sched *ret, struct err *err);
 
-/* Asks the scheduler, and has @p price the plan's messages from here on, whose ranks are places; @p
+/* Asks the scheduler. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+int planned_ask(struct price *p, struct nbox_plan *ret, struct err *err);
+/* The same, and has @p price the plan's messages from here on, whose ranks are places; @p
  * and @ret must stay where they are. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int planned_init(struct planned *ret, struct price *p, const struct sched *s, struct err *err);
 void planned_deinit(struct planned *pl);

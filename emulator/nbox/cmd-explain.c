@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "nbox-perf/options.h"
 #include "nbox/ask/configure.h"
+#include "nbox/ask/explain-file.h"
 #include "nbox/ask/explain.h"
 #include "nbox/commands.h"
 #include "nbox/perf/collective.h"
@@ -16,9 +17,10 @@
 
 struct question {
 	struct config *config;
-	struct perf_options perf; /* of it the type of the elements */
-	const char *file;
+	struct perf_options perf;     /* of it the type of the elements */
+	const char *file, *decisions; /* borrowed; NULL: none */
 	bool is_json;
+	int n_words; /* of COLLECTIVE SIZE */
 	enum coll_kind kind;
 	uint64_t bytes; /* as in nccl-tests */
 	struct ask *ask;
@@ -33,10 +35,13 @@ static void question_deinit(struct question *q)
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: nbox explain COLLECTIVE SIZE [--json] [OPTION of a cluster...]\n\n"
+		"usage: nbox explain COLLECTIVE SIZE [--json] [OPTION of a cluster...]\n"
+		"       nbox explain --decisions FILE [--json] [OPTION of a cluster...]\n\n"
 		"Says what the model decides about one op of the whole virtual world, and why it takes as long as it\n"
 		"does: the fabric, candidates and their costs, the choice, the slowest message's path, the bound, the\n"
-		"time. SIZE as in nccl-tests, with a unit: 25MB, 1GiB, 8B.\n\n");
+		"time. SIZE as in nccl-tests, with a unit: 25MB, 1GiB, 8B.\n\n"
+		"--decisions FILE  goes through what nbox oracle has written: how many of NCCL's own decisions nbox's rules\n"
+		"                  share on this cluster, and the sizes of the others\n\n");
 	run_help(COMMAND_EXPLAIN, to, NULL);
 }
 
@@ -48,6 +53,8 @@ static int take_option(struct question *q, const struct option_word *w, struct e
 		q->is_json = true;
 	else if (w->id == FLAG_CONFIG)
 		q->file = w->value;
+	else if (w->id == FLAG_DECISIONS)
+		q->decisions = w->value;
 	else
 		return perf_options_take(&q->perf, w, err);
 	return 0;
@@ -74,19 +81,32 @@ static int take_word(struct question *q, int n, const char *word, struct err *er
 static int take_words(struct question *q, int argc, char **argv, struct err *err)
 {
 	struct option_word w;
-	int i = 1, n = 0, r = 0;
+	int i = 1, r = 0;
 
 	while (r == 0 && i < argc) {
 		r = option_take(COMMAND_EXPLAIN, argc, argv, &i, &w, err);
 		if (r == OPTION_NONE)
-			r = take_word(q, n++, argv[i++], err);
+			r = take_word(q, q->n_words++, argv[i++], err);
 		else if (r == 0)
 			r = take_option(q, &w, err);
 	}
-	return r < 0 || n == 2 ? r
-			       : err_set(err, EINVAL,
-					 "what op? Such as: nbox explain allreduce 25MB --preset "
-					 "dgx-h100 --nodes 64");
+	if (r == 0 && q->decisions && q->n_words)
+		return err_set(err, EINVAL,
+			       "--decisions goes through the whole file; for one op give --model "
+			       "nccl:decisions=%s",
+			       q->decisions);
+	return r < 0 || q->decisions || q->n_words == 2
+		       ? r
+		       : err_set(err, EINVAL,
+				 "what op? Such as: nbox explain allreduce 25MB --preset dgx-h100 "
+				 "--nodes 64");
+}
+
+static int answer(struct question *q, struct err *err)
+{
+	return q->decisions ? explain_file_print(q->ask, q->decisions, q->is_json, stdout, err)
+			    : explain_print(q->ask, q->kind, q->bytes, perf_dtype(&q->perf),
+					    q->is_json, stdout, err);
 }
 
 int cmd_explain(int argc, char **argv)
@@ -102,14 +122,15 @@ int cmd_explain(int argc, char **argv)
 	perf_options_init(&q.perf);
 	if (r == 0)
 		r = take_words(&q, argc, argv, &err);
+	if (r == 0 && q.decisions)
+		r = explain_file_configure(q.config, q.decisions, &err);
 	if (r == 0)
 		r = perf_defaults(q.config);
 	if (r == 0)
 		r = ask_configure(q.config, q.file, &q.ask, &err);
 	is_asked = r == 0;
 	if (is_asked)
-		r = explain_print(q.ask, q.kind, q.bytes, perf_dtype(&q.perf), q.is_json, stdout,
-				  &err);
+		r = answer(&q, &err);
 	if (r == 0)
 		return 0;
 	fprintf(stderr, "nbox explain: %s\n", err.text[0] ? err.text : strerror(-r));

@@ -1,4 +1,5 @@
-/* nbox validate: is a file right: a scenario, a cluster file, a fitted model, a fabric? */
+/* nbox validate: is a file right: a scenario, a cluster file, a fitted model, a decision file, a
+ * fabric? */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "nbox/ask/configure.h"
 #include "nbox/commands.h"
 #include "nbox/run/flags.h"
+#include "nccl/decisions.h"
 
 #define FILE_MAX (64u << 20)
 
@@ -31,8 +33,8 @@ static void request_deinit(struct request *q)
 static int usage(void)
 {
 	fputs("usage: nbox validate FILE [OPTION of a run...]\n\n"
-	      "FILE: a scenario (--scenario), a cluster file (--config), what nbox fit has written, or a fabric (--fabric). Says what it\n"
-	      "is, or where it is wrong: FILE:LINE:COLUMN. The ranks, nodes and links that a scenario names are looked for in the\n"
+	      "FILE: a scenario (--scenario), a cluster file (--config), what nbox fit or nbox oracle has written, or a fabric (--fabric).\n"
+	      "Says what it is, or where it is wrong: FILE:LINE:COLUMN. The ranks, nodes and links that a scenario names are looked for in the\n"
 	      "cluster that the options give, such as --nodes 64 --preset dgx-h100; without such options they are not.\n\n",
 	      stdout);
 	run_help(COMMAND_VALIDATE, stdout, NULL);
@@ -113,6 +115,19 @@ static int check_model(const char *file, struct err *err)
 	return 0;
 }
 
+static int check_decisions(const char *file, struct err *err)
+{
+	char sentence[DECISIONS_SENTENCE], shapes[160];
+	struct decisions d;
+
+	if (decisions_read(file, &d, sentence) < 0)
+		return err_set(err, EINVAL, "%s", sentence);
+	printf("%s: what NCCL %s decides for %s\n", file, d.nccl,
+	       decisions_shapes(&d, shapes, sizeof(shapes)));
+	decisions_deinit(&d);
+	return 0;
+}
+
 /* What is no cluster file may be a fabric. */
 static int check_cluster(struct request *q, struct err *err)
 {
@@ -134,6 +149,7 @@ static int check_cluster(struct request *q, struct err *err)
 static int check(struct request *q, struct err *err)
 {
 	static const char *const of_scenario[] = {"events:"}, *const of_model[] = {"version ="};
+	static const char *const of_decisions[] = {"nccl ="};
 	static const char *const of_both[] = {"expect:"}, *const of_cluster[] = {
 								  "cluster:", "model:", "what_if:",
 								  "network:"};
@@ -145,6 +161,8 @@ static int check(struct request *q, struct err *err)
 		return r;
 	if (has_key(text, of_model, ARRAY_SIZE(of_model)))
 		return check_model(q->file, err);
+	if (has_key(text, of_decisions, ARRAY_SIZE(of_decisions)))
+		return check_decisions(q->file, err);
 	if (has_key(text, of_scenario, ARRAY_SIZE(of_scenario)) ||
 	    (has_key(text, of_both, ARRAY_SIZE(of_both)) &&
 	     !has_key(text, of_cluster, ARRAY_SIZE(of_cluster))))

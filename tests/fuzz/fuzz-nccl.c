@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	sentence[0] = '\0';
 	lines[0] = NULL;
-	REQUIRE(setting_read(&host, NULL, 0, &setting) == 0);
+	REQUIRE(setting_read(&host, NULL, 0, NULL, &setting) == 0);
 	if (size > 6 && memcmp(text, "tuner\n", 6) == 0) {
 		if (tuner_parse(&host, "file", text + 6, size - 6, &tuner) == 0)
 			decide(&setting, &tuner);
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		     line = strtok_r(NULL, "\n", &save))
 			lines[n++] = line;
 		lines[n] = NULL;
-		if (setting_read(&host, NULL, 0, &setting) == 0)
+		if (setting_read(&host, NULL, 0, NULL, &setting) == 0)
 			decide(&setting, &tuner);
 		else
 			REQUIRE(strncmp(sentence, "NCCL_", 5) == 0);

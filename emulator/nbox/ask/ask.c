@@ -452,6 +452,18 @@ int ask_op_of(struct ask *a, uint32_t comm, const struct membership *m, enum col
 	return op_of(a, comm, m, &s, ret, err);
 }
 
+int ask_plan(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,
+	     uint32_t elem_bytes, struct nbox_plan *ret, struct err *err)
+{
+	struct sched s = sched_of(a->config, kind, bytes, elem_bytes, 0);
+	struct price p;
+
+	s.n_ranks = m->n_ranks;
+	s.ranks_per_node = members_per_node(m, &a->config->topology);
+	price_init(&p, &s, &a->config->topology, m, a->delay, 0, err);
+	return planned_ask(&p, ret, err);
+}
+
 struct comers {
 	const double *at;
 	double *ends;

@@ -72,6 +72,10 @@ bool ask_knows_messages(const struct ask *a);
 /* Of that op, the message of the first domain that takes longest. Return: as ask_op(). */
 int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
 		struct asked_message *ret, struct err *err);
+/* What the scheduler decides of an op of the communicator @m; nothing is played. Return: as
+ * ask_op(). */
+int ask_plan(struct ask *a, const struct membership *m, enum coll_kind kind, uint64_t bytes,
+	     uint32_t elem_bytes, struct nbox_plan *ret, struct err *err);
 /* What an op of the communicator @m puts on links; COLL_SENDRECV as above. Return: as ask_op();
  * *ret is the caller's, by usage_unref(). */
 struct usage;

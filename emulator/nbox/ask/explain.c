@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -72,20 +73,50 @@ static void print_fabric(const struct fabric *f, FILE *to)
 		f->network.latency_ns / 1e3);
 }
 
+/* What nbox's own rules say, beside a cost that does not come from them. */
+static void print_own(const struct nbox_plan *p, uint32_t i, FILE *to)
+{
+	double ns = p->candidates[i].cost_ns, own = p->own_cost_ns[i];
+
+	if (own < 0)
+		fprintf(to, "%12s            ", "-");
+	else if (ns <= 0)
+		fprintf(to, "%12.2f us         ", own / 1e3);
+	else
+		fprintf(to, "%12.2f us %+7.1f %%", own / 1e3,
+			fabs(own / ns - 1) < 0.0005 ? 0 : 100 * (own / ns - 1));
+}
+
+static void print_candidate(const struct nbox_plan *p, uint32_t i, FILE *to)
+{
+	const struct nbox_candidate *k = &p->candidates[i];
+	bool is_taken = k->algo == p->algo && k->proto == p->proto;
+
+	fprintf(to, "            %-8s %-6s ", ask_algo_name(k->algo), ask_proto_name(k->proto));
+	if (k->cost_ns >= 0)
+		fprintf(to, "%12.2f us", k->cost_ns / 1e3);
+	else
+		fprintf(to, "%12s   ", "-");
+	if (p->own_source)
+		print_own(p, i, to);
+	if (k->cost_ns < 0)
+		fprintf(to, "  %s", k->why_not ? k->why_not : "");
+	else if (is_taken)
+		fputs("  <- taken", to);
+	if (p->own_source && k->algo == p->own_algo && k->proto == p->own_proto)
+		fputs(is_taken ? ", by nbox's own rules too" : "  <- nbox's own rules take this",
+		      to);
+	fputc('\n', to);
+}
+
 static void print_candidates(const struct nbox_plan *p, FILE *to)
 {
 	fprintf(to, "candidates  by the costs of %s\n", p->source ? p->source : "the model");
-	for (uint32_t i = 0; i < p->n_candidates; i++) {
-		const struct nbox_candidate *k = &p->candidates[i];
-
-		fprintf(to, "            %-8s %-6s ", ask_algo_name(k->algo),
-			ask_proto_name(k->proto));
-		if (k->cost_ns >= 0)
-			fprintf(to, "%12.2f us%s\n", k->cost_ns / 1e3,
-				k->algo == p->algo && k->proto == p->proto ? "  <- taken" : "");
-		else
-			fprintf(to, "%12s     %s\n", "-", k->why_not ? k->why_not : "");
-	}
+	if (p->own_source)
+		fprintf(to, "            beside them those of nbox's own rules (%s)\n",
+			p->own_source);
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		print_candidate(p, i, to);
 }
 
 static void print_plan(const struct nbox_plan *p, FILE *to)
@@ -187,17 +218,27 @@ static json_t *candidates_json(const struct nbox_plan *p)
 	for (uint32_t i = 0; i < p->n_candidates; i++) {
 		const struct nbox_candidate *k = &p->candidates[i];
 
-		json_array_append_new(list, k->cost_ns >= 0
-						    ? json_pack("{s:s, s:s, s:f}", "algo",
-								ask_algo_name(k->algo), "proto",
-								ask_proto_name(k->proto), "cost_us",
-								k->cost_ns / 1e3)
-						    : json_pack("{s:s, s:s, s:s}", "algo",
-								ask_algo_name(k->algo), "proto",
-								ask_proto_name(k->proto), "why_not",
-								k->why_not ? k->why_not : ""));
+		json_t *o = k->cost_ns >= 0
+				    ? json_pack("{s:s, s:s, s:f}", "algo", ask_algo_name(k->algo),
+						"proto", ask_proto_name(k->proto), "cost_us",
+						k->cost_ns / 1e3)
+				    : json_pack("{s:s, s:s, s:s}", "algo", ask_algo_name(k->algo),
+						"proto", ask_proto_name(k->proto), "why_not",
+						k->why_not ? k->why_not : "");
+
+		if (p->own_source && p->own_cost_ns[i] >= 0)
+			json_object_set_new(o, "own_cost_us", json_real(p->own_cost_ns[i] / 1e3));
+		json_array_append_new(list, o);
 	}
 	return list;
+}
+
+/* What nbox's own rules take. */
+static json_t *own_json(const struct nbox_plan *p)
+{
+	return json_pack("{s:s, s:s, s:i, s:s}", "algo", ask_algo_name(p->own_algo), "proto",
+			 ask_proto_name(p->own_proto), "channels", (int)p->own_lanes, "source",
+			 p->own_source);
 }
 
 static json_t *plan_json(const struct nbox_plan *p)
@@ -253,6 +294,8 @@ static int print_json(const struct subject *s, FILE *to)
 		json_object_set_new(o, "fabric", json_string(c->fabric->name));
 	if (o && a->plan.n_lanes)
 		json_object_set_new(o, "plan", plan_json(&a->plan));
+	if (o && a->plan.n_lanes && a->plan.own_source && a->plan.own_algo != UINT32_MAX)
+		json_object_set_new(json_object_get(o, "plan"), "own", own_json(&a->plan));
 	if (o && s->slowest.n_links)
 		json_object_set_new(o, "slowest", message_json(&s->slowest));
 	if (o && s->why[0])
