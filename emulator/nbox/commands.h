@@ -35,3 +35,4 @@ int cmd_rf(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_blame(int argc, char **argv);
 int cmd_overheads(int argc, char **argv);
+int cmd_oracle(int argc, char **argv);

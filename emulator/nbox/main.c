@@ -46,6 +46,8 @@ static const struct {
 	 "the virtual cluster's nodes, network and links, and what bounds its ops"},
 	{NULL, "perf", cmd_perf, "nccl-tests' table for a virtual cluster"},
 	{NULL, "explain", cmd_explain, "why an op of a virtual cluster takes as long as it does"},
+	{NULL, "oracle", cmd_oracle,
+	 "ask this node's NCCL how it would run the ops of a larger cluster"},
 
 	{"pipelines and meshes", "pipe", cmd_pipe,
 	 "a pipeline by GPipe, 1F1B and eager 1F1B: bubbles, hidden messages, memory"},

@@ -47,6 +47,10 @@ int paths_find(struct paths *ret, unsigned int needs, struct err *err)
 		{found.standins, PATHS_HOST, "emulator/standins", "../lib/nbox/standins",
 		 "the folder of the host CUDA runtime"},
 		{found.perf, PATHS_PERF, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf"},
+		{found.oracle, PATHS_ORACLE, "nbox-oracle", "../lib/nbox/nbox-oracle",
+		 "nbox-oracle"},
+		{found.oracle_plugin, PATHS_ORACLE, "libnbox-oracle.so",
+		 "../lib/nbox/libnbox-oracle.so", "libnbox-oracle.so"},
 	};
 	char dir[PATH_MAX];
 	int r = file_own_folder(dir, sizeof(dir));
