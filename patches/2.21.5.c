@@ -5,6 +5,7 @@ const struct nccl_records records_2_21_5 = {
 	.name = "2.21.5",
 	.first = NCCL_CODE(2, 21, 5),
 	.last = NCCL_CODE(2, 21, 5),
+	.tried = "2.21.5, its host code on CPUs, 2026-11-24",
 	.has_two_heads = true, /* bootstrap.cc, bootstrapConnect */
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */

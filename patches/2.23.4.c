@@ -6,6 +6,7 @@ const struct nccl_records records_2_23_4 = {
 	.name = "2.23.4",
 	.first = NCCL_CODE(2, 23, 4),
 	.last = NCCL_CODE(2, 23, 4),
+	.tried = "2.23.4, its host code on CPUs, 2026-11-24",
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */
 	.id_magic = {0, 8},    /* magic */

@@ -50,6 +50,10 @@ says "NCCL_TUNER_PLUGIN" "it is said that it was not asked"
 exits 1 "an NCCL that nobody knows" env FAKE_NCCL_VERSION=21903 "$NBOX" oracle --untried --nodes 2
 says "2.19.3" "its version is named"
 is "$(ls decisions-none.txt 2>/dev/null)" "" "nothing is written"
+exits 1 "an NCCL that was never tried" env FAKE_NCCL_VERSION=22501 "$NBOX" oracle --nodes 2
+says "--untried takes them" "how it is taken all the same"
+exits 0 "one that was" env FAKE_NCCL_VERSION=22809 "$NBOX" oracle --nodes 2 --ops allreduce -o tried.txt
+says "tried with nbox: 2.28.9, " "with which version, how and when"
 exits 1 "an init that hangs" env FAKE_NCCL_DOES=hang "$NBOX" oracle --untried --nodes 2 --timeout 1s
 says "NCCL has not made its communicator within 1.00 s: the root waits for ranks 0, 1, 2, 3" "whom the bootstrap waits for"
 check "nothing is left of it" nothing_runs
