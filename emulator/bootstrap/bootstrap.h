@@ -15,7 +15,7 @@
 #include "patches/records.h"
 #include "patches/rewrite.h"
 
-struct bootstrap;      /* all communicators of one nboxd */
+struct bootstrap;      /* all communicators of one responder */
 struct bootstrap_comm; /* one of them */
 struct bootstrap_conn; /* one TCP connection with a real rank, opened by it or by us */
 
@@ -114,8 +114,7 @@ uint64_t bootstrap_comm_transports(const struct bootstrap_comm *c);
 
 /* A real rank has connected to @port. NULL: no memory. */
 struct bootstrap_conn *bootstrap_conn_accepted(struct bootstrap *b, unsigned port);
-/* May a connection at the port of @c alone begin with @magic? Another one is none of its real rank.
- */
+/* May a connection at the port of @c alone begin with @magic? If not, it is not its real rank's. */
 bool bootstrap_conn_awaits(const struct bootstrap_conn *c, uint64_t magic);
 /* How many bytes it can take now (0: wait for wake()). */
 size_t bootstrap_conn_room(const struct bootstrap_conn *c);

@@ -17,9 +17,9 @@
 static int usage(void)
 {
 	fputs("usage: nbox oracle --nodes N[,N...] [OPTION...]\n\n"
-	      "On a node with GPUs: makes communicators of the virtual size with the job's own NCCL, of which only this node's\n"
-	      "ranks exist, and asks NCCL what each op would take: algorithm, protocol, channels, and its cost of each. What it\n"
-	      "says goes to a file, which is good everywhere: --model nccl:decisions=FILE. The job's NCCL_ variables count.\n\n",
+	      "On a node with GPUs: the job's own NCCL makes communicators of the virtual size, of which only this node's ranks\n"
+	      "exist, and nbox asks it about each op: which algorithm, protocol and channels it would take, and the cost of each.\n"
+	      "The answers go to a file that any machine can use: --model nccl:decisions=FILE. The job's NCCL_ variables count.\n\n",
 	      stdout);
 	option_help(COMMAND_ORACLE, 24, stdout);
 	return 0;

@@ -118,7 +118,7 @@ void oracle_page_world(const struct oracle_world *w, const struct decisions_comm
 void oracle_page_tail(const char *path, const struct oracle_world *last, FILE *to)
 {
 	fprintf(to,
-		"\nwritten to %s; to use it:\n"
+		"\nwritten to %s; to use it, with the preset of this kind of machine (nbox topo --list) for NAME:\n"
 		"  nbox perf allreduce --preset NAME --nodes %u --gpus-per-node %u --model nccl:decisions=%s\n",
 		path, last->n_nodes, last->gpus_per_node, path);
 }
