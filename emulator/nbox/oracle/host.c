@@ -146,6 +146,15 @@ static bool ends_soon(struct oracle_host *h)
 	return h->has_ended;
 }
 
+/* NCCL's own words are often those that it has logged, too. */
+static int say_failed(const struct oracle_host *h, const char *why, struct err *err)
+{
+	char log[LAST_MAX + 32];
+	const char *words = strstr(last_of_log(h, log, sizeof(log)), ": ");
+
+	return err_set(err, EIO, "%.300s%s", why, words && strstr(why, words + 2) ? "" : log);
+}
+
 /* The next line of nbox-oracle, while this process plays the other ranks. @what: the line that it
  * answers, or what it has not done otherwise.
  * Return: 0; negative errno with the sentence. */
@@ -176,7 +185,7 @@ static int hear(struct oracle_host *h, const char *what, char line[ORACLE_LINE_M
 	h->n_in -= len + 1;
 	memmove(h->in, h->in + len + 1, h->n_in);
 	if (strncmp(line, "failed ", 7) == 0)
-		return err_set(err, EIO, "%.300s%s", line + 7, last_of_log(h, log, sizeof(log)));
+		return say_failed(h, line + 7, err);
 	return 0;
 }
 
