@@ -189,6 +189,22 @@ static int make_sizes(struct oracle_request *q, struct err *err)
 				       ORACLE_SIZES_MAX);
 		q->sizes[q->n_sizes++] = size;
 	}
+	if (q->n_sizes < 2)
+		return err_set(
+			err, EINVAL,
+			"-b and -e leave one size, and nothing can be said between sizes then: "
+			"take two or more");
+	return 0;
+}
+
+static int check_files(const struct oracle_request *q, struct err *err)
+{
+	const char *others[] = {q->nccl_log, q->topo};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (others[i] && strcmp(others[i], q->out) == 0)
+			return err_set(err, EINVAL, "-o %s is %s, too: it would be overwritten",
+				       q->out, i ? "--topo" : "--nccl-log");
 	return 0;
 }
 
@@ -229,6 +245,8 @@ int oracle_request_take(int argc, char **argv, struct oracle_request *ret, struc
 	if (!q.nccl && getenv("NBOX_NCCL") && getenv("NBOX_NCCL")[0])
 		q.nccl = getenv("NBOX_NCCL");
 	r = make_sizes(&q, err);
+	if (r == 0)
+		r = check_files(&q, err);
 	if (r == 0)
 		*ret = q;
 	return r;

@@ -171,6 +171,8 @@ static bool has_choice(const struct oracle_costs *c)
 
 static int set_ops(const struct oracle_world *w, struct decisions_comm *c, struct err *err)
 {
+	bool has_op = false;
+
 	for (size_t i = 0; i < w->n_costs; i++) {
 		struct decisions_op *op = &c->ops[kind_of(w->costs[i].op)];
 
@@ -187,9 +189,17 @@ static int set_ops(const struct oracle_world *w, struct decisions_comm *c, struc
 			return err_set(err, ENOMEM, "out of memory");
 		set_point(w->log, &w->costs[i], &op->points[op->n++]);
 	}
-	for (int k = 0; k < N_COSTED; k++)
+	for (int k = 0; k < N_COSTED; k++) {
 		if (c->ops[k].n == 1) /* costs between two sizes cannot be told of one */
 			c->ops[k].n = 0;
+		has_op |= c->ops[k].n > 0;
+	}
+	if (!has_op)
+		return err_set(
+			err, EINVAL,
+			"%u ranks on %u nodes: no op has an element for each rank at two sizes: "
+			"take a larger -e",
+			w->n_ranks, w->n_nodes);
 	return 0;
 }
 
