@@ -13,6 +13,7 @@
 #include "nbox/oracle/page.h"
 #include "nbox/oracle/request.h"
 #include "nbox/oracle/result.h"
+#include "nbox/run/results.h"
 
 static int usage(void)
 {
@@ -52,6 +53,16 @@ static int choose_shape(const struct oracle_nccl *n, struct oracle_shape *s, str
 	return 0;
 }
 
+/* "2,2x8": the same on a node of eight GPUs. A file has each once. */
+static bool is_made(const struct made *m, const struct oracle_shape *s)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->worlds[i].n_nodes == s->n_nodes &&
+		    m->worlds[i].gpus_per_node == s->gpus_per_node)
+			return true;
+	return false;
+}
+
 /* @log: NCCL's is printed there; NULL: nowhere. */
 static int ask_world(const struct oracle_request *q, const struct paths *paths,
 		     struct oracle_shape shape, struct made *m, FILE *log, struct err *err)
@@ -61,9 +72,10 @@ static int ask_world(const struct oracle_request *q, const struct paths *paths,
 
 	if (r == 0)
 		r = choose_shape(&m->nccl, &shape, err);
-	if (r == 0)
+	if (r == 0 && !is_made(m, &shape)) {
 		r = oracle_host_world(h, &shape, &m->worlds[m->n], err);
-	m->n += r == 0;
+		m->n += r == 0;
+	}
 	if (log)
 		oracle_host_print_log(h, log);
 	oracle_host_free(h);
@@ -98,6 +110,18 @@ static int write_all(const struct oracle_request *q, const struct made *m, struc
 	return r;
 }
 
+/* One world could not be made: those before it may have taken minutes. */
+static void write_first(const struct oracle_request *q, const struct made *m)
+{
+	struct err err = {""};
+
+	if (write_all(q, m, &err) < 0)
+		fprintf(stderr, "nbox oracle: %s\n", err.text);
+	else
+		fprintf(stderr, "nbox oracle: only the first %zu of %zu worlds were asked about:\n",
+			m->n, q->n_shapes);
+}
+
 static int answer(const struct oracle_request *q, struct err *err)
 {
 	struct made m = {.n = 0};
@@ -105,6 +129,8 @@ static int answer(const struct oracle_request *q, struct err *err)
 	FILE *log = NULL;
 	int r = paths_find(&paths, PATHS_ORACLE, err), kept = 0;
 
+	if (r == 0 && !file_is_stdout(q->out)) /* before minutes are spent on it */
+		r = results_check_file("-o", q->out, NULL, err);
 	if (r == 0 && q->nccl_log)
 		r = file_create(q->nccl_log, &log, err);
 	for (size_t i = 0; r == 0 && i < q->n_shapes; i++)
@@ -113,6 +139,8 @@ static int answer(const struct oracle_request *q, struct err *err)
 		kept = file_finish(log, q->nccl_log, r < 0 ? NULL : err);
 	if (r == 0)
 		r = kept < 0 ? kept : write_all(q, &m, err);
+	else if (m.n)
+		write_first(q, &m);
 	made_deinit(&m);
 	return r;
 }

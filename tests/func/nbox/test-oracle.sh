@@ -77,8 +77,23 @@ exits 1 "more ranks a node than GPUs" oracle --nodes 2 --gpus-per-node 8
 says "there are 4 GPUs here" "it says how many there are"
 exits 1 "nbox's network without a topology" oracle --nodes 2 --net null
 says "NCCL_TOPO_DUMP_FILE" "how one is had"
-exits 1 "a file that cannot be written" oracle --nodes 2 --ops allreduce -o /none/decisions.txt
-says "/none/decisions.txt" "it is named"
+says_not_started() { exits 1 "a file that cannot be written is known before NCCL is asked" env FAKE_NCCL_DOES=hang "$NBOX" oracle --untried --nodes 2 -o "$1"; says "$1" "it is named"; }
+says_not_started /none/decisions.txt
+says_not_started /
+exits 2 "one file for two things" oracle --nodes 2 -o x.txt --nccl-log x.txt
+says "--nccl-log" "the other is named"
+exits 2 "a topology is not overwritten" oracle --nodes 2 --topo topo.xml -o topo.xml
+exits 2 "one size" oracle --nodes 2 -b 1M -e 1M
+says "two or more" "nothing could be said between sizes"
+exits 1 "sizes of which no rank has an element" oracle --nodes 2 -b 1 -e 2 -o none.txt
+says "take a larger -e" "it says what to do"
+check "no file without a cost is written" test ! -e none.txt
+exits 0 "a shape that is named twice" oracle --nodes 2,2x4,2 --ops allreduce -o twice.txt
+is "$(grep -c '^\[comm\]' twice.txt)" 1 "is in the file once"
+exits 1 "a world that cannot be made behind one that can" oracle --nodes 2,2x8 --ops allreduce -o first.txt
+says "only the first 1 of 2 worlds" "what was had is kept"
+is "$(grep -c '^\[comm\]' first.txt)" 1 "in the file"
+says "there are 4 GPUs here" "and the reason is told"
 exits 2 "no nodes" "$NBOX" oracle
 says "--nodes 64" "an example is given"
 exits 2 "a misspelt op" "$NBOX" oracle --nodes 2 --ops allredcue
