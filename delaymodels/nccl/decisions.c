@@ -567,11 +567,13 @@ static int next_line(struct reader *r, char line[DECISIONS_LINE])
 		return 0;
 	r->line++;
 	end = memchr(r->p, '\n', (size_t)(r->end - r->p));
-	n = (size_t)((end ? end : r->end) - r->p);
+	if (!end)
+		return wrong(r, "the last line has no end: the file was cut off");
+	n = (size_t)(end - r->p);
 	if (n >= DECISIONS_LINE)
 		return wrong(r, "the line is too long");
 	memcpy(line, r->p, n);
-	r->p += n + (end != NULL);
+	r->p = end + 1;
 	while (n && line[n - 1] && strchr(" \t\r", line[n - 1]))
 		n--;
 	line[n] = '\0';

@@ -162,6 +162,8 @@ static void what_is_wrong_gets_its_line_and_a_remedy(void **state)
 		 "file:18: NCCL would take tree/ll, of 30.25 us, before"},
 		{"tree/ll 220", "ring/ll 220", "file:18: ring/ll has two costs"},
 		{"at 1048576", "at 8", "file:18: 8 bytes after 8: sizes must rise"},
+		{"ring/ll 31\n", "ring/ll 3",
+		 "file:19: the last line has no end: the file was cut off"},
 		{"at 4194304", "bt 4194304", "file:19: unknown key 'bt 4194304'; keys of a [comm]"},
 	};
 	char sentence[DECISIONS_SENTENCE];
