@@ -128,7 +128,7 @@ static int say_late(const struct oracle_host *h, const char *what, struct err *e
 		what = "ended its communicator";
 	else if (strncmp(what, "ask ", 4) == 0)
 		what = "told what an op would cost";
-	return err_set(err, ETIMEDOUT, "NCCL has not %s within %s%s%s%s", what,
+	return err_set(err, ETIMEDOUT, "NCCL has not %s within %s (--timeout)%s%s%s", what,
 		       units_print_time((double)h->q->timeout_ns, time, sizeof(time)),
 		       waits[0] ? ": " : "", waits, last_of_log(h, log, sizeof(log)));
 }

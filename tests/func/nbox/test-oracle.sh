@@ -55,7 +55,7 @@ says "--untried takes them" "how it is taken all the same"
 exits 0 "one that was" env FAKE_NCCL_VERSION=22809 "$NBOX" oracle --nodes 2 --ops allreduce -o tried.txt
 says "tried with nbox: 2.28.9, " "with which version, how and when"
 exits 1 "an init that hangs" env FAKE_NCCL_DOES=hang "$NBOX" oracle --untried --nodes 2 --timeout 1s
-says "NCCL has not made its communicator within 1.00 s: the root waits for ranks 0, 1, 2, 3" "whom the bootstrap waits for"
+says "NCCL has not made its communicator within 1.00 s (--timeout): the root waits for ranks 0, 1, 2, 3" "whom the bootstrap waits for"
 check "nothing is left of it" nothing_runs
 exits 1 "records that are not where nbox's table has them" env FAKE_NCCL_DOES=lie "$NBOX" oracle --untried --nodes 2
 says "rank 0 sent other graphs than it logged" "that is noticed"
