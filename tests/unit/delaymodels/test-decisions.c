@@ -532,7 +532,7 @@ static void parameters_and_variables_narrow_what_the_file_has(void **state)
 	d = delay_free(d);
 	fixture_deinit(&x);
 
-	fixture_write(&x, "nonsense", "");
+	fixture_write(&x, "nonsense\n", "");
 	assert_true(test_open(x.model, NULL, 0, &d, &err) < 0);
 	assert_non_null(strstr(err.text, ":1: 'nonsense' is neither"));
 }
