@@ -394,9 +394,15 @@ double cost_latencies(const struct comm *c, uint32_t kind, uint32_t algo, uint32
 	return is_plateau ? c->sm_min < 80 ? 1.9 : 1.4 : 1;
 }
 
-float cost_share(uint32_t kind, uint32_t algo, uint32_t proto, uint64_t bytes)
+float cost_share(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto, uint64_t bytes)
 {
-	return algo == ALGO_TREE && kind == NBOX_ALLREDUCE ? tables_tree_share(proto, bytes) : 1;
+	int is_tree = algo == ALGO_TREE ||
+		      (algo == ALGO_NVLS_TREE && c->setting->tables->has_nvls_tree_share &&
+		       c->sm_min >= 100 && (c->cpu == NBOX_INTEL || c->cpu == NBOX_AMD));
+
+	return is_tree && kind == NBOX_ALLREDUCE
+		       ? tables_tree_share(proto, bytes, algo == ALGO_TREE ? 23 : 24)
+		       : 1;
 }
 
 float cost_us(const struct comm *c, const struct cost *cost, uint32_t kind, uint32_t algo,
@@ -406,7 +412,7 @@ float cost_us(const struct comm *c, const struct cost *cost, uint32_t kind, uint
 
 	if (cost->why_not)
 		return -1;
-	bw = cost->bw * cost_share(kind, algo, proto, bytes);
+	bw = cost->bw * cost_share(c, kind, algo, proto, bytes);
 	us = (float)(cost->latency_us * cost_latencies(c, kind, algo, proto, bytes, c->n_channels));
 	return us + (float)bytes / (1000 * bw);
 }

@@ -39,7 +39,8 @@ const char *cost_forbidden(const struct setting *s, uint32_t kind, uint32_t algo
 double cost_latencies(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto,
 		      uint64_t bytes, uint64_t n_channels);
 /* What share of the bandwidth they have. */
-float cost_share(uint32_t kind, uint32_t algo, uint32_t proto, uint64_t bytes);
+float cost_share(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto,
+		 uint64_t bytes);
 int cost_exists(uint32_t kind, uint32_t algo, uint32_t proto);
 /* What the graph's channels carry together, before it is counted by the bytes of the call, GB/s. */
 float cost_bus_bw(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto);

@@ -83,7 +83,7 @@ static void find_terms(const struct comm *c, uint32_t kind, uint32_t algo, uint3
 	uint64_t channels = c->told->n_channels > 0 ? (uint64_t)c->told->n_channels : c->n_channels;
 
 	ret[0] = cost_latencies(c, kind, algo, proto, bytes, channels);
-	ret[1] = (double)bytes / (double)cost_share(kind, algo, proto, bytes);
+	ret[1] = (double)bytes / (double)cost_share(c, kind, algo, proto, bytes);
 }
 
 static double between(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto,

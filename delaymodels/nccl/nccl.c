@@ -189,7 +189,7 @@ static void set_own(const struct nccl *m, const struct comm *own, uint32_t kind,
 static void set_steps(const struct comm *c, uint32_t algo, uint32_t proto, struct nbox_plan *ret)
 {
 	static const double factors[N_PROTOS] = {2, 16.0 / 15, 1};
-	const struct tables *t = tables_newest();
+	const struct tables *t = tables_default();
 	const struct graph *g = algo == ALGO_TREE ? &c->graphs.tree : &c->graphs.ring;
 	enum hw in = g->intra_type == PATH_NVLINK ? HW_NVLINK : HW_PCI;
 	double intra = t->hw_us[in][algo][proto] * 1e3, inter;
@@ -216,7 +216,7 @@ static void set_steps(const struct comm *c, uint32_t algo, uint32_t proto, struc
 static void simple_lanes(const struct comm *c, const struct choice *ch, struct nbox_plan *ret)
 {
 	uint32_t card = tables_card(c->sm_min);
-	double tree = tables_newest()->tree_bw[card][c->n_nodes > 1] / 2;
+	double tree = tables_default()->tree_bw[card][c->n_nodes > 1] / 2;
 
 	if (ch->algo == ALGO_TREE) {
 		ret->lane_bytes_per_ns[NBOX_INTRA] = ret->lane_bytes_per_ns[NBOX_INTER] = tree;
@@ -232,7 +232,7 @@ static double ll_ring_lane_bw(const struct comm *c, const struct choice *ch, dou
 {
 	static const double channels[N_CARDS] = {12, 24, 24, 32}; /* on one node */
 	uint32_t card = tables_card(c->sm_min);
-	double alone = 2 * tables_newest()->ll_bw[card][0] / channels[card];
+	double alone = 2 * tables_default()->ll_bw[card][0] / channels[card];
 	double share = all_bw / ch->n_channels;
 
 	return share < alone ? share : alone;

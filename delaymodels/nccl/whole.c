@@ -38,7 +38,7 @@ static uint32_t depth(uint32_t n)
 
 static double step_ns(const struct nbox_fabric *f)
 {
-	double own = tables_newest()->hw_us[HW_NET][ALGO_TREE][NBOX_SIMPLE] * 1e3;
+	double own = tables_default()->hw_us[HW_NET][ALGO_TREE][NBOX_SIMPLE] * 1e3;
 
 	return larger(own - OVERHEAD_NS, 0) + f->net_latency_ns;
 }
@@ -74,7 +74,7 @@ static double nvls_tree_ns(const struct comm *c, const struct nbox_fabric *f,
 {
 	double n = c->n_ranks, leave = c->n_nodes == 2 ? 1 : c->n_nodes == 3 ? 1.5 : 2;
 	double a_channel =
-		tables_newest()->nvls_tree_bw[tables_card(c->sm_min)][tables_scale(c->n_nodes)];
+		tables_default()->nvls_tree_bw[tables_card(c->sm_min)][tables_scale(c->n_nodes)];
 	double channels = smaller(c->graphs.nvls.n_channels, ch->n_channels);
 	double own = a_channel * channels * n / (2 * (n - 1));
 	double bw = smaller(smaller(nics_bw(f) / leave, own), switch_bw(c, f) / reduced(c));
@@ -87,7 +87,7 @@ static double nvls_tree_ns(const struct comm *c, const struct nbox_fabric *f,
 double whole_ns(const struct comm *c, const struct nbox_fabric *f, uint32_t kind,
 		const struct choice *ch, uint64_t bytes)
 {
-	const struct tables *t = tables_newest();
+	const struct tables *t = tables_default();
 	double s = (double)bytes, inside = s;
 	double start_ns = t->hw_us[HW_NVLINK][ALGO_NVLS][NBOX_SIMPLE] * 1e3;
 	uint32_t d = depth(c->n_nodes);

@@ -30,7 +30,7 @@ says "decided by     NCCL 2.21.5, the job's, NCCL_PROTO=Simple" "is decided by t
 is "$(modelled older)" "$(expected_large --model nccl:version=2.21.5)" "as if the version were given"
 [ "$(expected_large)" != "$(expected_large --model nccl:version=2.21.5)" ] && pass "which is another time" || fail "which is another time" "$(expected_large)"
 exits 0 "an unknown one" env NBOX_NCCL="$old" NBOX_TEST_NCCL_VERSION=23107 "$NBOX" run "${large[@]}" --out newer -- "${large_op[@]}"
-says "decided by     NCCL 2.28.9, the nearest known to the job's 2.31.7, NCCL_PROTO=Simple" "is said"
+says "decided by     NCCL 2.30.7, the nearest known to the job's 2.31.7, NCCL_PROTO=Simple" "is said"
 exits 0 "a given one" "$NBOX" run "${large[@]}" --model nccl:version=2.21.5 --out given -- "${large_op[@]}"
 says "decided by     NCCL 2.21.5, as given, NCCL_PROTO=Simple" "goes before the job's"
 is "$(modelled given)" "$(modelled older)" "and means the same"

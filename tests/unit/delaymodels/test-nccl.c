@@ -263,8 +263,8 @@ static void a_version_decides_by_the_tables_of_its_time(void **state)
 {
 	static const char *const versions[][2] = {
 		{"nccl", "NCCL 2.28.9, the default"},
-		{"nccl:version=2.30.1", "NCCL 2.28.9, the nearest known to version=2.30.1"},
-		{"nccl:version=2.28.3", "NCCL 2.28.9, the nearest known to version=2.28.3"},
+		{"nccl:version=2.30.1", "NCCL 2.29.7, the nearest known to version=2.30.1"},
+		{"nccl:version=2.28.3", "NCCL 2.28.3, as given"},
 		{"nccl:version=2.26.2", "NCCL 2.27.7, the nearest known to version=2.26.2"},
 		{"nccl:version=2.23", "NCCL 2.27.7, the nearest known to version=2.23"},
 		{"nccl:version=2.21.5", "NCCL 2.21.5, as given"},
@@ -327,7 +327,7 @@ static void a_job_tells_its_version_and_variables(void **state)
 	assert_non_null(strstr(delay_warning(d), "NCCL_CROSS_NIC=0: not modelled"));
 	assert_int_equal(delay_plan(d, &op, &f, &p, &err), 0);
 	assert_string_equal(delay_decided_by(d),
-			    "NCCL 2.28.9, the nearest known to the job's 2.30.1");
+			    "NCCL 2.29.7, the nearest known to the job's 2.30.1");
 	unsetenv("NCCL_PROTO");
 }
 
