@@ -5,6 +5,7 @@ const struct nccl_records records_2_22_3 = {
 	.name = "2.22.3",
 	.first = NCCL_CODE(2, 22, 3),
 	.last = NCCL_CODE(2, 22, 3),
+	.tried = "2.22.3, its host code on CPUs, 2026-11-24",
 	.has_two_heads = true, /* bootstrap.cc, bootstrapConnect */
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */

@@ -5,6 +5,7 @@ const struct nccl_records records_2_24_3 = {
 	.name = "2.24.3",
 	.first = NCCL_CODE(2, 24, 3),
 	.last = NCCL_CODE(2, 24, 3),
+	.tried = "2.24.3, its host code on CPUs, 2026-11-24",
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */
 	.id_magic = {0, 8},    /* magic */

@@ -5,6 +5,7 @@ const struct nccl_records records_2_25_1 = {
 	.name = "2.25.1",
 	.first = NCCL_CODE(2, 25, 1),
 	.last = NCCL_CODE(2, 25, 1),
+	.tried = "2.25.1, its host code on CPUs, 2026-11-24",
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */
 	.id_magic = {0, 8},    /* magic */

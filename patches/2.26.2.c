@@ -5,6 +5,7 @@ const struct nccl_records records_2_26_2 = {
 	.name = "2.26.2",
 	.first = NCCL_CODE(2, 26, 2),
 	.last = NCCL_CODE(2, 26, 6),
+	.tried = "2.26.2, its host code on CPUs, 2026-11-24",
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */
 	.id_magic = {0, 8},    /* magic */

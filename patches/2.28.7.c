@@ -5,7 +5,7 @@ const struct nccl_records records_2_28_7 = {
 	.name = "2.28.7",
 	.first = NCCL_CODE(2, 28, 7),
 	.last = NCCL_CODE(2, 28, 9),
-	.tried = "2.28.9, its host code on CPUs, 2026-11-24",
+	.tried = "2.28.7 and 2.28.9, its host code on CPUs, 2026-11-24",
 	.is_both_ways = true, /* bootstrap.cc, socketRingAllGather */
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */

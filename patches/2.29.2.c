@@ -6,6 +6,7 @@ const struct nccl_records records_2_29_2 = {
 	.name = "2.29.2",
 	.first = NCCL_CODE(2, 29, 2),
 	.last = NCCL_CODE(2, 29, 3),
+	.tried = "2.29.2, its host code on CPUs, 2026-11-24",
 	.is_both_ways = true, /* bootstrap.cc, socketRingAllGather */
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */

@@ -5,6 +5,7 @@ const struct nccl_records records_2_29_7 = {
 	.name = "2.29.7",
 	.first = NCCL_CODE(2, 29, 7),
 	.last = NCCL_CODE(2, 29, 7),
+	.tried = "2.29.7, its host code on CPUs, 2026-11-24",
 	.is_both_ways = true, /* bootstrap.cc, socketRingAllGather */
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */

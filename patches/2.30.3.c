@@ -6,6 +6,7 @@ const struct nccl_records records_2_30_3 = {
 	.name = "2.30.3",
 	.first = NCCL_CODE(2, 30, 3),
 	.last = NCCL_CODE(2, 30, 4),
+	.tried = "2.30.3, its host code on CPUs, 2026-11-24",
 	.is_both_ways = true, /* bootstrap.cc, socketRingAllGather */
 
 	/* struct ncclBootstrapHandle, include/bootstrap.h */

@@ -69,16 +69,13 @@ char *nccl_records_known(char *buf, size_t size)
 	return buf;
 }
 
-const struct nccl_records *nccl_records_find(int version, bool forced, char *sentence, size_t size)
+bool records_are_allowed(const struct nccl_records *r, int version, bool forced, char *sentence,
+			 size_t size)
 {
-	const struct nccl_records *r = NULL;
 	char name[24], known[512];
 
-	for (size_t i = 0; i < N_TABLES; i++)
-		if (version >= tables[i]->first && version <= tables[i]->last)
-			r = tables[i];
 	if (r && (r->tried || forced))
-		return r;
+		return true;
 	say_version(version, name, sizeof(name));
 	nccl_records_known(known, sizeof(known));
 	if (r)
@@ -91,7 +88,17 @@ const struct nccl_records *nccl_records_find(int version, bool forced, char *sen
 		snprintf(sentence, size,
 			 "NCCL %s: its records are not known (tried: %s); take one of these", name,
 			 known);
-	return NULL;
+	return false;
+}
+
+const struct nccl_records *nccl_records_find(int version, bool forced, char *sentence, size_t size)
+{
+	const struct nccl_records *r = NULL;
+
+	for (size_t i = 0; i < N_TABLES; i++)
+		if (version >= tables[i]->first && version <= tables[i]->last)
+			r = tables[i];
+	return records_are_allowed(r, version, forced, sentence, size) ? r : NULL;
 }
 
 const struct record_later *nccl_records_later(const struct nccl_records *r, size_t bytes)

@@ -18,6 +18,10 @@ extern const struct nccl_records records_2_29_7;
 extern const struct nccl_records records_2_30_3;
 extern const struct nccl_records records_2_30_7;
 
+/* May @r, the table of @version or NULL, be used? As nccl_records_find(). */
+bool records_are_allowed(const struct nccl_records *r, int version, bool forced, char *sentence,
+			 size_t size);
+
 /* Why a later all-gather is refused, and what to set. */
 #define REFUSED_COLLNET \
 	"places in CollNet, which a virtual rank has none in: set NCCL_COLLNET_ENABLE=0"

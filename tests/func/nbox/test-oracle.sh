@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 export LD_LIBRARY_PATH=$BUILD/emulator/standins NBOX_HOST_DEVICES=4
 export NBOX_NCCL=$BUILD/tests/apps/fake-nccl/libnccl.so.2
-oracle() { "$NBOX" oracle --untried "$@"; }
+oracle() { "$NBOX" oracle "$@"; }
 nothing_runs() { ! pgrep -f "nbox-oracle.*$BUILD/libnbox-oracle.so" >/dev/null; }
 
 exits 0 "three worlds are asked about" oracle --nodes 2,16,5x2
@@ -31,7 +31,7 @@ is "$(head -n 1 <<<"$out" | cut -c1-1)" "#" "no page is printed there"
 
 exits 0 "NCCL 2.25's tuner" env FAKE_NCCL_VERSION=22501 "$NBOX" oracle --untried --nodes 2 --ops allreduce -o 2.25.txt
 is "$(grep '^at' 2.25.txt)" "$(sed -n '/cost allreduce/,/^$/{/^at/p}' decisions.txt | head -n "$(grep -c '^at' 2.25.txt)")" "it tells the same costs"
-exits 0 "2.21 tells its tuner no costs" env FAKE_NCCL_VERSION=22105 "$NBOX" oracle --untried --nodes 2 --ops allreduce -o 2.21.txt
+exits 0 "2.21 tells its tuner no costs" env FAKE_NCCL_VERSION=22105 "$NBOX" oracle --nodes 2 --ops allreduce -o 2.21.txt
 check "its log has what it takes" grep -q "^at 1048576 = ring/simple 2 of ring/simple 116.4288" 2.21.txt
 
 cat >topo.xml <<'XML'
@@ -43,29 +43,27 @@ check "where the topology is of is in the file" grep -q "^made = .*topo.xml" top
 exits 0 "NCCL's log is kept where it is asked for" oracle --nodes 2 --ops allreduce -o log.txt --nccl-log nccl.log
 check "it has NCCL's lines" grep -q "2 coll channels" nccl.log
 
-exits 0 "a tuner of the user's" env NCCL_TUNER_PLUGIN=libnccl-ofi-tuner.so "$NBOX" oracle --untried --nodes 2 --ops allreduce -o tuner.txt
+exits 0 "a tuner of the user's" env NCCL_TUNER_PLUGIN=libnccl-ofi-tuner.so "$NBOX" oracle --nodes 2 --ops allreduce -o tuner.txt
 says "NCCL_TUNER_PLUGIN" "it is said that it was not asked"
 
 # what goes wrong
-exits 1 "an NCCL that nobody knows" env FAKE_NCCL_VERSION=21903 "$NBOX" oracle --untried --nodes 2
+exits 1 "an NCCL that nobody knows" env FAKE_NCCL_VERSION=21903 "$NBOX" oracle --nodes 2
 says "2.19.3" "its version is named"
 is "$(ls decisions-none.txt 2>/dev/null)" "" "nothing is written"
-exits 1 "an NCCL that was never tried" env FAKE_NCCL_VERSION=22501 "$NBOX" oracle --nodes 2
-says "--untried takes them" "how it is taken all the same"
-exits 0 "one that was" env FAKE_NCCL_VERSION=22809 "$NBOX" oracle --nodes 2 --ops allreduce -o tried.txt
-says "tried with nbox: 2.28.9, " "with which version, how and when"
-exits 1 "an init that hangs" env FAKE_NCCL_DOES=hang "$NBOX" oracle --untried --nodes 2 --timeout 1s
+exits 0 "an NCCL that was tried" env FAKE_NCCL_VERSION=22809 "$NBOX" oracle --nodes 2 --ops allreduce -o tried.txt
+says "tried with nbox: 2.28.7 and 2.28.9, " "with which version, how and when"
+exits 1 "an init that hangs" env FAKE_NCCL_DOES=hang "$NBOX" oracle --nodes 2 --timeout 1s
 says "NCCL has not made its communicator within 1.00 s (--timeout): the root waits for ranks 0, 1, 2, 3" "whom the bootstrap waits for"
 check "nothing is left of it" nothing_runs
-exits 1 "records that are not where nbox's table has them" env FAKE_NCCL_DOES=lie "$NBOX" oracle --untried --nodes 2
+exits 1 "records that are not where nbox's table has them" env FAKE_NCCL_DOES=lie "$NBOX" oracle --nodes 2
 says "rank 0 sent other graphs than it logged" "that is noticed"
-exits 1 "an init that crashes" env FAKE_NCCL_DOES=crash "$NBOX" oracle --untried --nodes 2
+exits 1 "an init that crashes" env FAKE_NCCL_DOES=crash "$NBOX" oracle --nodes 2
 says "signal 6" "the signal is named"
-exits 1 "an init that crashes when it has checked in" env FAKE_NCCL_DOES=crash-midway "$NBOX" oracle --untried --nodes 2
+exits 1 "an init that crashes when it has checked in" env FAKE_NCCL_DOES=crash-midway "$NBOX" oracle --nodes 2
 says "signal 6" "the signal is named"
-exits 1 "an op that crashes" env FAKE_NCCL_DOES=crash-op "$NBOX" oracle --untried --nodes 2
+exits 1 "an op that crashes" env FAKE_NCCL_DOES=crash-op "$NBOX" oracle --nodes 2
 says "signal 6" "the signal is named"
-exits 1 "an init that NCCL refuses" env FAKE_NCCL_DOES=refuse "$NBOX" oracle --untried --nodes 2
+exits 1 "an init that NCCL refuses" env FAKE_NCCL_DOES=refuse "$NBOX" oracle --nodes 2
 says "does not make this communicator" "NCCL's own warning is the reason"
 exits 1 "no GPU" env NBOX_HOST_DEVICES=0 "$NBOX" oracle --nodes 2
 says "there is no GPU here" "it says so, and that the file is good everywhere"
@@ -77,7 +75,7 @@ exits 1 "more ranks a node than GPUs" oracle --nodes 2 --gpus-per-node 8
 says "there are 4 GPUs here" "it says how many there are"
 exits 1 "nbox's network without a topology" oracle --nodes 2 --net null
 says "NCCL_TOPO_DUMP_FILE" "how one is had"
-says_not_started() { exits 1 "a file that cannot be written is known before NCCL is asked" env FAKE_NCCL_DOES=hang "$NBOX" oracle --untried --nodes 2 -o "$1"; says "$1" "it is named"; }
+says_not_started() { exits 1 "a file that cannot be written is known before NCCL is asked" env FAKE_NCCL_DOES=hang "$NBOX" oracle --nodes 2 -o "$1"; says "$1" "it is named"; }
 says_not_started /none/decisions.txt
 says_not_started /
 exits 2 "one file for two things" oracle --nodes 2 -o x.txt --nccl-log x.txt
