@@ -58,11 +58,12 @@ hsdp|0||--inter-bandwidth 150MB/s
 moe|0-1||--seed 5 --what-if jitter:on=compute,stddev=5%
 T
 
-# the job computes 60 ms, of these 40 backwards, with an all-reduce of 1 MiB after each 5: what is left of it hides 35 ms of their delay
+# the job computes 60 ms, of these 40 backwards, with an all-reduce of 1 MiB after each 5: what is left of it hides 35 ms of their delay,
+# on a busy machine more, but never more than a step
 ms() { "$NBOX" retime ddp --json - "$@" | python3 -IS -c 'import json,sys; print(json.load(sys.stdin)["steps"]["ms"]["mean"])'; }
 base=$(ms)
 check "a delay of 20 ms of each of eight ops: they stand one behind the other" \
-	python3 -IS -c "got = $(ms --what-if add:op=allreduce,delay=20ms) - $base; assert got > 100, got"
+	python3 -IS -c "got = $(ms --what-if add:op=allreduce,delay=20ms) - $base; assert got > 160 - $base, got"
 check "rank 3 computes half as long again: all wait for it" python3 -IS -c "got = $(ms --what-if slow:rank=3,compute=1.5) / $base; assert got > 1.3, got"
 check "on 1024 nodes each op takes what the model says of them" \
 	python3 -IS -c "assert $(ms --nodes 1024) > $base"

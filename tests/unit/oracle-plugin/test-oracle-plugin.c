@@ -29,6 +29,9 @@ struct plugin {
 };
 
 static void keep_log(int level, unsigned long subsystems, const char *file, int line,
+		     const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static void keep_log(int level, unsigned long subsystems, const char *file, int line,
 		     const char *format, ...)
 {
 	va_list args;
