@@ -29,7 +29,7 @@ enum bootstrap_port {
 	PORT_FAR,  /* for the other virtual ranks */
 	PORT_REAL, /* + k: for the k-th real rank of a communicator */
 	/* + d * PORT_DOOR: the same of door d. Before NCCL 2.24 the children of a parent may have
-	 * one magic (2.21: all, 2.23: those of one color); each of them has a door of its own. */
+	 * one magic (2.21, 2.22: all; 2.23: those of one color); each has a door of its own. */
 	PORT_DOOR = 1 << 16,
 };
 
@@ -102,9 +102,8 @@ int bootstrap_comm_shrink(struct bootstrap_comm *parent, const uint32_t *exclude
  * those that not all members have joined yet: they fail; and one that is ended so early fails its
  * parent, in which ranks wait for it. */
 void bootstrap_comm_end(struct bootstrap_comm *c);
-/* Whom and what it waits for ("rank 3 has not checked in", "all-gather 2 (peer) waits for ranks 1,
- * 5"),
- * "" when nothing is under way. Return: @buf. */
+/* What it waits for, and for whom: "all-gather 2 (peer) waits for ranks 1, 5"; "" when nothing is
+ * under way. Return: @buf. */
 char *bootstrap_comm_waits(const struct bootstrap_comm *c, char *buf, size_t size);
 uint32_t bootstrap_comm_size(const struct bootstrap_comm *c);
 /* How many connections its real ranks have set up with virtual ranks, each direction by itself. */
