@@ -109,7 +109,8 @@ static bool capture_is_joined(const struct capture *capture)
 	for (unsigned i = 0; i < capture->n; i++) {
 		frontier = capture->streams[i]->frontier;
 		for (unsigned k = 0; k < frontier->n; k++)
-			if (!is_before[frontier->ids[k]])
+			if (!is_before[frontier->ids[k]] &&
+			    !capture->graph->nodes[frontier->ids[k]]->is_direct)
 				return false;
 	}
 	return true;

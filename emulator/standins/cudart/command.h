@@ -48,6 +48,11 @@ struct command {
 		} copy;
 		struct {
 			void *dst;
+			size_t n;
+			char bytes[32];
+		} small; /* a copy's source, taken along */
+		struct {
+			void *dst;
 			size_t pitch, width, height;
 			int value;
 		} fill;

@@ -27,6 +27,13 @@ cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *
 	return graph_node_dependencies(node, dependencies, edges, n_dependencies);
 }
 
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+				     const cudaGraphNode_t *to, const cudaGraphEdgeData *edges,
+				     size_t n)
+{
+	return graph_add_dependencies(graph, from, to, edges, n);
+}
+
 #else
 
 /* Their names with other arguments are declared in the header: the symbols are named here. */
@@ -52,6 +59,10 @@ cudaError_t dependencies_v1(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
 cudaError_t dependencies_v2(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
 			    cudaGraphEdgeData *edges, size_t *n_dependencies)
 	SYMBOL("cudaGraphNodeGetDependencies_v2");
+cudaError_t add_v1(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+		   size_t n) SYMBOL("cudaGraphAddDependencies");
+cudaError_t add_v2(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+		   const cudaGraphEdgeData *edges, size_t n) SYMBOL("cudaGraphAddDependencies_v2");
 cudaError_t elapsed_v2(float *ms, cudaEvent_t start, cudaEvent_t end)
 	SYMBOL("cudaEventElapsedTime_v2");
 
@@ -99,6 +110,18 @@ cudaError_t dependencies_v2(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
 			    cudaGraphEdgeData *edges, size_t *n_dependencies)
 {
 	return graph_node_dependencies(node, dependencies, edges, n_dependencies);
+}
+
+cudaError_t add_v1(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+		   size_t n)
+{
+	return graph_add_dependencies(graph, from, to, NULL, n);
+}
+
+cudaError_t add_v2(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+		   const cudaGraphEdgeData *edges, size_t n)
+{
+	return graph_add_dependencies(graph, from, to, edges, n);
 }
 
 cudaError_t elapsed_v2(float *ms, cudaEvent_t start, cudaEvent_t end)

@@ -1,5 +1,10 @@
 /* Copies and fills, synchronous and in a stream. A synchronous one waits for what the legacy
- * stream would wait for, then works in the caller's thread. */
+ * stream would wait for, then works in the caller's thread.
+ *
+ * Of a copy in a stream the program may use its pageable memory again when the call returns, as
+ * with CUDA: up to 64 KiB that a device shall get are read in the call; what is larger, or goes to
+ * pageable memory or from host to host, is done then. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "capture.h"
@@ -12,7 +17,9 @@
 
 #include "base/cleanup.h"
 
-static void copy_run(const struct command *command)
+#define STAGED_MAX_BYTES 65536 /* CUDA's programming guide: such copies are asynchronous */
+
+static void copy_rows(const struct command *command)
 {
 	const char *src = command->copy.src;
 	char *dst = command->copy.dst;
@@ -23,6 +30,11 @@ static void copy_run(const struct command *command)
 		dst += command->copy.dpitch;
 		src += command->copy.spitch;
 	}
+}
+
+static void copy_run(const struct command *command)
+{
+	copy_rows(command);
 	command_take_time(command);
 }
 
@@ -36,6 +48,20 @@ static void fill_run(const struct command *command)
 	}
 	command_take_time(command);
 }
+
+static void staged_drop(struct command *command)
+{
+	free((void *)(uintptr_t)command->copy.src);
+}
+
+static void small_run(const struct command *command)
+{
+	memcpy(command->small.dst, command->small.bytes, command->small.n);
+	command_take_time(command);
+}
+
+static const struct command_type staged_type = {.run = copy_run, .drop = staged_drop};
+static const struct command_type small_type = {.run = small_run};
 
 static const struct command_type copy_type = {
 	.run = copy_run,
@@ -139,6 +165,71 @@ static cudaError_t do_in_stream(const struct command *command, cudaStream_t hand
 	return stream ? stream_submit(stream, command) : cudaErrorInvalidResourceHandle;
 }
 
+/* --- pageable memory -----------------------------------------------------------------------------
+ */
+
+enum place { PLACE_PAGEABLE, PLACE_PINNED, PLACE_DEVICE };
+
+static enum place place_of(const void *ptr)
+{
+	struct memory_range range;
+
+	if (!memory_map_find(ptr, &range))
+		return PLACE_PAGEABLE;
+	return range.origin == MEMORY_HOST || range.origin == MEMORY_REGISTERED ? PLACE_PINNED
+										: PLACE_DEVICE;
+}
+
+/* Lets @command, a copy of @n bytes, bring its source along. */
+static cudaError_t stage(struct command *command, size_t n)
+{
+	struct command now = *command;
+	char *own;
+
+	if (n <= sizeof(command->small.bytes) && command->copy.height == 1) {
+		command->type = &small_type;
+		command->small.dst = now.copy.dst;
+		command->small.n = n;
+		memcpy(command->small.bytes, now.copy.src, n);
+		return cudaSuccess;
+	}
+	own = malloc(n);
+	if (!own)
+		return cudaErrorMemoryAllocation;
+	command->type = &staged_type;
+	command->copy.src = now.copy.dst = own;
+	command->copy.spitch = now.copy.dpitch = now.copy.width;
+	copy_rows(&now);
+	return cudaSuccess;
+}
+
+static cudaError_t copy_in_stream(struct command *command, cudaStream_t handle)
+{
+	CLEANUP(stream_putp) struct stream *stream = stream_get(handle);
+	size_t n = command->copy.width * command->copy.height;
+	bool is_waited = false;
+	enum place dst, src;
+	cudaError_t error = cudaSuccess;
+
+	if (!stream)
+		return cudaErrorInvalidResourceHandle;
+	/* A graph's copy has its memory at the launch. Acquire pairs with the release in capture.c.
+	 */
+	if (n && !atomic_load_explicit(&stream->capture, memory_order_acquire)) {
+		dst = place_of(command->copy.dst);
+		src = place_of(command->copy.src);
+		is_waited = dst == PLACE_PAGEABLE || (dst == PLACE_PINNED && src != PLACE_DEVICE) ||
+			    (src == PLACE_PAGEABLE && n > STAGED_MAX_BYTES);
+		if (src == PLACE_PAGEABLE && !is_waited)
+			error = stage(command, n);
+	}
+	if (error == cudaSuccess)
+		error = stream_submit(stream, command);
+	if (error == cudaSuccess && is_waited && !stream_wait(stream, stream_n_queued(stream)))
+		error = cudaErrorCudartUnloading;
+	return error;
+}
+
 static struct command copy_command(void *dst, size_t dpitch, const void *src, size_t spitch,
 				   size_t width, size_t height)
 {
@@ -161,7 +252,7 @@ static cudaError_t copy(struct command *command, enum cudaMemcpyKind kind,
 	if (error == cudaSuccess)
 		error = check_copy(command, kind);
 	if (error == cudaSuccess)
-		error = stream ? do_in_stream(command, *stream) : do_now(command);
+		error = stream ? copy_in_stream(command, *stream) : do_now(command);
 	return runtime_return(error);
 }
 

@@ -236,6 +236,14 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	return cudaSuccess;
 }
 
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
+{
+	(void)value;
+	if ((unsigned)limit > cudaLimitPersistingL2CacheSize)
+		return runtime_return(cudaErrorUnsupportedLimit);
+	return runtime_return(device_current() ? cudaSuccess : cudaErrorNoDevice);
+}
+
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
 	if (!can)

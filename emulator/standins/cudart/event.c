@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "graph.h"
 #include "mark.h"
 #include "pace.h"
 #include "submit.h"
@@ -302,4 +303,33 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start_handle, cudaEvent_
 		return runtime_return(cudaErrorNotReady);
 	*ms = (float)((double)((int64_t)(to->time_ns - from->time_ns)) / 1e6);
 	return cudaSuccess;
+}
+
+static cudaError_t add_node(cudaGraphNode_t *node, cudaGraph_t graph,
+			    const cudaGraphNode_t *dependencies, size_t n, cudaEvent_t handle,
+			    const struct command_type *type)
+{
+	struct event *event = event_get(handle);
+	struct command command = {.type = type, .event = event};
+	cudaError_t error = cudaErrorInvalidValue;
+
+	if (event)
+		error = graph_add_node(node, graph, dependencies, n, &command);
+	if (error != cudaSuccess)
+		event_putp(&event);
+	return runtime_return(error);
+}
+
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
+					const cudaGraphNode_t *dependencies, size_t n_dependencies,
+					cudaEvent_t event)
+{
+	return add_node(node, graph, dependencies, n_dependencies, event, &event_record_command);
+}
+
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				      const cudaGraphNode_t *dependencies, size_t n_dependencies,
+				      cudaEvent_t event)
+{
+	return add_node(node, graph, dependencies, n_dependencies, event, &event_follow_command);
 }

@@ -170,9 +170,9 @@ cudaError_t cudaGraphDestroy(cudaGraph_t handle)
 	return runtime_return(error);
 }
 
-static cudaError_t add_node(cudaGraphNode_t *ret_node, cudaGraph_t handle,
-			    const cudaGraphNode_t *dependencies, size_t n,
-			    const struct command *command)
+cudaError_t graph_add_node(cudaGraphNode_t *ret_node, cudaGraph_t handle,
+			   const cudaGraphNode_t *dependencies, size_t n,
+			   const struct command *command)
 {
 	CLEANUP(graph_putp) struct graph *graph = NULL;
 	cudaError_t error = runtime_enter();
@@ -190,8 +190,10 @@ static cudaError_t add_node(cudaGraphNode_t *ret_node, cudaGraph_t handle,
 	error = graph_find_nodes(graph, dependencies, n, &deps);
 	if (error == cudaSuccess)
 		error = graph_add(graph, command, &deps, &node);
-	if (error == cudaSuccess)
+	if (error == cudaSuccess) {
+		node->is_direct = true;
 		*ret_node = (cudaGraphNode_t)node->object.handle;
+	}
 	pthread_mutex_unlock(&graph_lock);
 	node_set_deinit(&deps);
 	return error;
@@ -207,7 +209,45 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
 		return runtime_return(cudaErrorInvalidValue);
 	command.host.fn = params->fn;
 	command.host.arg = params->userData;
-	return runtime_return(add_node(node, graph, dependencies, n_dependencies, &command));
+	return runtime_return(graph_add_node(node, graph, dependencies, n_dependencies, &command));
+}
+
+static cudaError_t add_dependency(struct graph *graph, struct node *from, struct node *to)
+{
+	if (!from || !to || from->graph != graph || to->graph != graph || from == to)
+		return cudaErrorInvalidValue;
+	for (unsigned i = 0; i < to->deps.n; i++)
+		if (to->deps.ids[i] == from->id)
+			return cudaErrorInvalidValue;
+	if (from->id > to->id)
+		return cudaErrorNotSupported;
+	return node_set_add(&to->deps, from->id) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t graph_add_dependencies(cudaGraph_t handle, const cudaGraphNode_t *from,
+				   const cudaGraphNode_t *to, const cudaGraphEdgeData *edges,
+				   size_t n)
+{
+	static const cudaGraphEdgeData plain;
+	CLEANUP(graph_putp) struct graph *graph = NULL;
+	cudaError_t error = runtime_enter();
+
+	if (error == cudaSuccess) {
+		graph = object_get(OBJECT_GRAPH, (uintptr_t)handle);
+		if (!graph || (n && (!from || !to)))
+			error = cudaErrorInvalidValue;
+	}
+	pthread_mutex_lock(&graph_lock);
+	for (size_t i = 0; i < n && error == cudaSuccess; i++) {
+		CLEANUP(node_putp) struct node *a = object_get(OBJECT_NODE, (uintptr_t)from[i]);
+		CLEANUP(node_putp) struct node *b = object_get(OBJECT_NODE, (uintptr_t)to[i]);
+
+		error = edges && memcmp(&edges[i], &plain, sizeof(plain))
+				? cudaErrorNotSupported
+				: add_dependency(graph, a, b);
+	}
+	pthread_mutex_unlock(&graph_lock);
+	return runtime_return(error);
 }
 
 /* Gives out at most *n handles; beyond the end it writes NULL, and *n becomes the number given. */

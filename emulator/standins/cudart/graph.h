@@ -23,6 +23,7 @@ struct node {
 	struct graph *graph; /* not owned; NULL once the graph is destroyed */
 	unsigned id;
 	enum cudaGraphNodeType type;
+	bool is_direct; /* added by a call on the graph: no stream has to be joined for it */
 	struct command command;
 	struct node_set deps; /* smaller ids: nodes are kept in a topological order */
 };
@@ -42,6 +43,12 @@ struct graph *graph_new(void);
 cudaError_t graph_add(struct graph *graph, const struct command *command,
 		      const struct node_set *deps, struct node **ret_node);
 
+/* What calls that add a node do, up to runtime_return(). Takes over the references in @command on
+ * success. */
+cudaError_t graph_add_node(cudaGraphNode_t *ret_node, cudaGraph_t handle,
+			   const cudaGraphNode_t *dependencies, size_t n,
+			   const struct command *command);
+
 /* Looks up the nodes with these handles. Return: cudaErrorInvalidValue when one is not of @graph.
  * Called with graph_lock held. */
 cudaError_t graph_find_nodes(const struct graph *graph, const cudaGraphNode_t *handles, size_t n,
@@ -50,7 +57,10 @@ cudaError_t graph_find_nodes(const struct graph *graph, const cudaGraphNode_t *h
 /* Drops the caller's reference and the graph's handle, if it has one. */
 void graph_abandon(struct graph *graph);
 
-/* cudaGraphNodeGetDependencies of both CUDA 12 and 13. */
+/* cudaGraphAddDependencies and cudaGraphNodeGetDependencies of both CUDA 12 and 13. */
+cudaError_t graph_add_dependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+				   const cudaGraphNode_t *to, const cudaGraphEdgeData *edges,
+				   size_t n);
 cudaError_t graph_node_dependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
 				    cudaGraphEdgeData *edges, size_t *n);
 

@@ -1,6 +1,7 @@
 /* Kernel launches: a launch takes its place in a stream and a configured time, and does nothing. */
 #include <string.h>
 
+#include "graph.h"
 #include "kernel-time.h"
 #include "registry.h"
 #include "runtime.h"
@@ -44,22 +45,42 @@ static cudaError_t submit(cudaStream_t handle, uint64_t ns)
 	return stream ? stream_submit(stream, &command) : cudaErrorInvalidResourceHandle;
 }
 
-cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
-			     size_t shared_bytes, cudaStream_t stream)
+static cudaError_t price(const void *func, dim3 grid, dim3 block, uint64_t *ret_ns)
 {
 	struct symbol *kernel = symbol_find(SYMBOL_KERNEL, func);
 	cudaError_t error = runtime_enter();
-	uint64_t ns;
+
+	if (!kernel)
+		return cudaErrorInvalidDeviceFunction;
+	if (error == cudaSuccess &&
+	    (!is_launchable(grid, block) || !kernel_time_of(kernel, grid, block, ret_ns)))
+		error = cudaErrorInvalidConfiguration;
+	return error;
+}
+
+cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
+			     size_t shared_bytes, cudaStream_t stream)
+{
+	uint64_t ns = 0;
+	cudaError_t error = price(func, grid, block, &ns);
 
 	(void)args;
 	(void)shared_bytes;
-	if (!kernel)
-		return runtime_return(cudaErrorInvalidDeviceFunction);
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	if (!is_launchable(grid, block) || !kernel_time_of(kernel, grid, block, &ns))
-		return runtime_return(cudaErrorInvalidConfiguration);
-	return runtime_return(submit(stream, ns));
+	return runtime_return(error == cudaSuccess ? submit(stream, ns) : error);
+}
+
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				   const cudaGraphNode_t *dependencies, size_t n_dependencies,
+				   const struct cudaKernelNodeParams *params)
+{
+	struct command command = {.type = &kernel_command};
+	cudaError_t error = cudaErrorInvalidValue;
+
+	if (params)
+		error = price(params->func, params->gridDim, params->blockDim, &command.takes_ns);
+	if (error == cudaSuccess)
+		error = graph_add_node(node, graph, dependencies, n_dependencies, &command);
+	return runtime_return(error);
 }
 
 cudaError_t __cudaNboxProduct(cudaStream_t stream, const struct kernel_product *product)
@@ -124,14 +145,24 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 }
 
 /* The handle is the address that stands for the kernel: both forms of launch are one. */
-cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host_function)
+static cudaError_t find_kernel(const void *host_function, void **ret)
 {
-	if (!kernel)
+	if (!ret)
 		return runtime_return(cudaErrorInvalidValue);
 	if (!symbol_find(SYMBOL_KERNEL, host_function))
 		return runtime_return(cudaErrorInvalidDeviceFunction);
-	*kernel = (cudaKernel_t)(uintptr_t)host_function;
+	*ret = (void *)(uintptr_t)host_function;
 	return cudaSuccess;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host_function)
+{
+	return find_kernel(host_function, (void **)kernel);
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol)
+{
+	return find_kernel(symbol, (void **)function);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,

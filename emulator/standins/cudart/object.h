@@ -15,6 +15,7 @@ enum object_kind {
 	OBJECT_NODE,
 	OBJECT_EXEC,
 	OBJECT_USER,
+	OBJECT_POOL,
 };
 
 struct object {

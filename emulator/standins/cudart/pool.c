@@ -1,10 +1,20 @@
-/* Memory pools: each device has its default one only, which counts what is allocated. */
+/* Memory pools: each device's default one counts what is allocated. A pool that a program creates
+ * is a name for its device, no more: memory is not counted by pools. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
+#include "object.h"
 #include "runtime.h"
 
-/* A pool's handle is its device's number, moved away from NULL and from small mistakes. */
+#include "base/cleanup.h"
+
+struct pool {
+	struct object object;
+	struct device *device; /* borrowed */
+};
+
+/* A default pool's handle is its device's number, moved away from NULL and from small mistakes. */
 #define POOL_BASE 0x706f6f6c00u
 
 static cudaMemPool_t pool_of(int device)
@@ -12,13 +22,71 @@ static cudaMemPool_t pool_of(int device)
 	return (cudaMemPool_t)(uintptr_t)(POOL_BASE + (unsigned)device);
 }
 
+static bool is_default(cudaMemPool_t pool)
+{
+	return (uintptr_t)pool >= POOL_BASE && (uintptr_t)pool < POOL_BASE + MAX_DEVICES;
+}
+
+/* Return: NULL: @pool is none. */
 static struct device *pool_device(cudaMemPool_t pool)
 {
-	uintptr_t handle = (uintptr_t)pool;
+	struct device *device;
+	struct pool *made;
 
-	return handle >= POOL_BASE && handle < POOL_BASE + MAX_DEVICES
-		       ? device_get((int)(handle - POOL_BASE))
-		       : NULL;
+	if (is_default(pool))
+		return device_get((int)((uintptr_t)pool - POOL_BASE));
+	made = object_get(OBJECT_POOL, (uintptr_t)pool);
+	if (!made)
+		return NULL;
+	device = made->device;
+	object_unref(&made->object);
+	return device;
+}
+
+static void pool_free(struct object *object)
+{
+	free(container_of(object, struct pool, object));
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *ret_pool, const struct cudaMemPoolProps *props)
+{
+	cudaError_t error = runtime_enter();
+	struct device *device;
+	struct pool *pool;
+
+	if (error != cudaSuccess)
+		return runtime_return(error);
+	if (!ret_pool || !props)
+		return runtime_return(cudaErrorInvalidValue);
+	if (props->allocType != cudaMemAllocationTypePinned ||
+	    props->handleTypes != cudaMemHandleTypeNone ||
+	    props->location.type != cudaMemLocationTypeDevice || props->maxSize)
+		return runtime_return(cudaErrorNotSupported);
+	device = device_get(props->location.id);
+	if (!device)
+		return runtime_return(cudaErrorInvalidDevice);
+	pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return runtime_return(cudaErrorMemoryAllocation);
+	object_init(&pool->object, OBJECT_POOL, pool_free);
+	pool->device = device;
+	if (object_publish(&pool->object) == 0)
+		*ret_pool = (cudaMemPool_t)pool->object.handle;
+	else
+		error = cudaErrorMemoryAllocation;
+	object_unref(&pool->object);
+	return runtime_return(error);
+}
+
+/* What is allocated from it stays until it is freed. */
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle)
+{
+	struct pool *pool = object_retire(OBJECT_POOL, (uintptr_t)handle);
+
+	if (!pool)
+		return runtime_return(cudaErrorInvalidValue);
+	object_unref(&pool->object);
+	return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
@@ -40,8 +108,9 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
 {
 	struct device *owner = pool_device(pool);
 
-	return runtime_return(owner && owner->ordinal == device ? cudaSuccess
-								: cudaErrorInvalidValue);
+	if (!owner || owner->ordinal != device)
+		return runtime_return(cudaErrorInvalidValue);
+	return runtime_return(is_default(pool) ? cudaSuccess : cudaErrorNotSupported);
 }
 
 static bool is_flag(enum cudaMemPoolAttr attr)
@@ -63,6 +132,8 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 		memcpy(value, &flag, sizeof(flag));
 		return cudaSuccess;
 	}
+	if (!is_default(pool))
+		return runtime_return(cudaErrorNotSupported);
 	switch ((int)attr) {
 	case cudaMemPoolAttrReleaseThreshold:
 		number = atomic_load(&device->release_threshold);
@@ -91,6 +162,11 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 		return runtime_return(cudaErrorInvalidValue);
 	if (is_flag(attr))
 		return cudaSuccess; /* how freed memory is used again: there is none */
+	/* a threshold keeps nothing here, either */
+	if (!is_default(pool))
+		return runtime_return(attr == cudaMemPoolAttrReleaseThreshold
+					      ? cudaSuccess
+					      : cudaErrorNotSupported);
 	memcpy(&number, value, sizeof(number));
 	switch ((int)attr) {
 	case cudaMemPoolAttrReleaseThreshold:

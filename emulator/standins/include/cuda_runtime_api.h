@@ -580,6 +580,16 @@ NBOX_CUDART_API cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGrap
 						 const cudaGraphNode_t *dependencies,
 						 size_t n_dependencies,
 						 const struct cudaHostNodeParams *params);
+NBOX_CUDART_API cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
+							const cudaGraphNode_t *dependencies,
+							size_t n_dependencies, cudaEvent_t event);
+NBOX_CUDART_API cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
+						      const cudaGraphNode_t *dependencies,
+						      size_t n_dependencies, cudaEvent_t event);
+/* Only edges to nodes that were added later than the one they come from. */
+NBOX_CUDART_API cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+						     const cudaGraphNode_t *to,
+						     const cudaGraphEdgeData *edges, size_t n);
 NBOX_CUDART_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
 					      size_t *n_nodes);
 NBOX_CUDART_API cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node,

@@ -17,6 +17,16 @@ typedef struct dim3 dim3;
 
 /* A kernel as __cudaGetKernel gives it out. */
 typedef struct CUkern_st *cudaKernel_t;
+typedef struct CUfunc_st *cudaFunction_t;
+
+struct cudaKernelNodeParams {
+	void *func;
+	dim3 gridDim;
+	dim3 blockDim;
+	unsigned int sharedMemBytes;
+	void **kernelParams;
+	void **extra;
+};
 
 enum cudaLaunchAttributeID {
 	cudaLaunchAttributeIgnore = 0,
@@ -86,6 +96,12 @@ NBOX_CUDART_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config
 NBOX_CUDART_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block,
 							void **args, size_t shared_bytes,
 							cudaStream_t stream);
+NBOX_CUDART_API cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+						   const cudaGraphNode_t *dependencies,
+						   size_t n_dependencies,
+						   const struct cudaKernelNodeParams *params);
+/* The driver API, which takes it, refuses to launch. */
+NBOX_CUDART_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol);
 NBOX_CUDART_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
 						  const void *func);
 NBOX_CUDART_API cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attribute,

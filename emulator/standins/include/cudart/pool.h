@@ -1,7 +1,8 @@
 /* Memory pools, handles between processes, the profiler, limits. Included by cuda_runtime_api.h.
  *
- * Device memory is host memory: a pool has nothing to keep, so that there is only each device's
- * default pool, which counts. Handles between processes are refused (cudaErrorNotSupported). */
+ * Device memory is host memory: a pool has nothing to keep. Each device's default pool counts;
+ * pools that a program creates do not, and say so. Handles between processes are refused
+ * (cudaErrorNotSupported). */
 #pragma once
 
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
@@ -41,6 +42,33 @@ struct cudaMemAccessDesc {
 	enum cudaMemAccessFlags flags;
 };
 
+enum cudaMemAllocationType {
+	cudaMemAllocationTypeInvalid = 0,
+	cudaMemAllocationTypePinned = 1,
+	cudaMemAllocationTypeManaged = 2
+};
+
+enum cudaMemAllocationHandleType {
+	cudaMemHandleTypeNone = 0,
+	cudaMemHandleTypePosixFileDescriptor = 1,
+	cudaMemHandleTypeWin32 = 2,
+	cudaMemHandleTypeWin32Kmt = 4,
+	cudaMemHandleTypeFabric = 8
+};
+
+struct cudaMemPoolProps {
+	enum cudaMemAllocationType allocType;
+	enum cudaMemAllocationHandleType handleTypes;
+	struct cudaMemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned short usage;
+	unsigned char reserved[54];
+};
+
+NBOX_CUDART_API cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool,
+					      const struct cudaMemPoolProps *props);
+NBOX_CUDART_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
 NBOX_CUDART_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 NBOX_CUDART_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device);
 NBOX_CUDART_API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
@@ -90,6 +118,19 @@ NBOX_CUDART_API cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t 
 NBOX_CUDART_API cudaError_t cudaIpcCloseMemHandle(void *ptr);
 NBOX_CUDART_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event);
 NBOX_CUDART_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
+
+enum cudaLimit {
+	cudaLimitStackSize = 0,
+	cudaLimitPrintfFifoSize = 1,
+	cudaLimitMallocHeapSize = 2,
+	cudaLimitDevRuntimeSyncDepth = 3,
+	cudaLimitDevRuntimePendingLaunchCount = 4,
+	cudaLimitMaxL2FetchGranularity = 5,
+	cudaLimitPersistingL2CacheSize = 6
+};
+
+/* They limit device code, which does not run: any value is taken. */
+NBOX_CUDART_API cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 
 /* There is no profiler to switch: both succeed, as NVIDIA's do without one. */
 NBOX_CUDART_API cudaError_t cudaProfilerStart(void);

@@ -18,6 +18,13 @@
 	X(cudaMemLocationTypeInvalid) X(cudaMemLocationTypeDevice) X(cudaMemLocationTypeHost) \
 	X(cudaMemLocationTypeHostNuma) X(cudaMemLocationTypeHostNumaCurrent) \
 	X(cudaMemAccessFlagsProtNone) X(cudaMemAccessFlagsProtRead) \
+	X(cudaMemAllocationTypeInvalid) X(cudaMemAllocationTypePinned) \
+	X(cudaMemAllocationTypeManaged) X(cudaMemHandleTypeNone) \
+	X(cudaMemHandleTypePosixFileDescriptor) X(cudaMemHandleTypeWin32) \
+	X(cudaMemHandleTypeWin32Kmt) X(cudaMemHandleTypeFabric) X(cudaLimitStackSize) \
+	X(cudaLimitPrintfFifoSize) X(cudaLimitMallocHeapSize) X(cudaLimitDevRuntimeSyncDepth) \
+	X(cudaLimitDevRuntimePendingLaunchCount) X(cudaLimitMaxL2FetchGranularity) \
+	X(cudaLimitPersistingL2CacheSize) \
 	X(cudaGraphMemAttrUsedMemCurrent) X(cudaGraphMemAttrUsedMemHigh) \
 	X(cudaGraphMemAttrReservedMemCurrent) X(cudaGraphMemAttrReservedMemHigh) \
 	X(cudaMemAccessFlagsProtReadWrite) X(cudaIpcMemLazyEnablePeerAccess) \
@@ -36,10 +43,13 @@
 	X(struct cudaDeviceProp) X(struct cudaFuncAttributes) X(dim3) X(cudaLaunchAttribute) \
 	X(cudaLaunchAttributeValue) X(cudaLaunchConfig_t) X(struct cudaMemAccessDesc) \
 	X(struct cudaMemLocation) X(cudaIpcMemHandle_t) X(cudaIpcEventHandle_t) X(CUdevice) \
-	X(CUcontext) X(CUuuid)
+	X(CUcontext) X(CUuuid) X(struct cudaMemPoolProps) X(struct cudaKernelNodeParams)
 
 #define PROP(X, field) X(struct cudaDeviceProp, field)
 #define ABI_OFFSETS_2(X) \
+	X(struct cudaMemPoolProps, location) X(struct cudaMemPoolProps, maxSize) \
+	X(struct cudaMemPoolProps, usage) X(struct cudaKernelNodeParams, gridDim) \
+	X(struct cudaKernelNodeParams, sharedMemBytes) X(struct cudaKernelNodeParams, extra) \
 	X(cudaLaunchAttribute, val) X(cudaLaunchConfig_t, gridDim) \
 	X(cudaLaunchConfig_t, blockDim) X(cudaLaunchConfig_t, dynamicSmemBytes) \
 	X(cudaLaunchConfig_t, stream) X(cudaLaunchConfig_t, attrs) \
@@ -87,6 +97,9 @@
 	X(cudaLaunchKernelExC, cudaError_t, const cudaLaunchConfig_t *, const void *, void **) \
 	X(cudaLaunchCooperativeKernel, cudaError_t, const void *, dim3, dim3, void **, size_t, \
 		cudaStream_t) \
+	X(cudaGraphAddKernelNode, cudaError_t, cudaGraphNode_t *, cudaGraph_t, \
+		const cudaGraphNode_t *, size_t, const struct cudaKernelNodeParams *) \
+	X(cudaGetFuncBySymbol, cudaError_t, cudaFunction_t *, const void *) \
 	X(cudaFuncGetAttributes, cudaError_t, struct cudaFuncAttributes *, const void *) \
 	X(cudaFuncSetAttribute, cudaError_t, const void *, enum cudaFuncAttribute, int) \
 	X(cudaOccupancyMaxActiveBlocksPerMultiprocessor, cudaError_t, int *, const void *, int, \
@@ -99,6 +112,9 @@
 		enum cudaMemcpyKind) \
 	X(cudaMemcpyFromSymbol, cudaError_t, void *, const void *, size_t, size_t, \
 		enum cudaMemcpyKind) \
+	X(cudaMemPoolCreate, cudaError_t, cudaMemPool_t *, const struct cudaMemPoolProps *) \
+	X(cudaMemPoolDestroy, cudaError_t, cudaMemPool_t) \
+	X(cudaDeviceSetLimit, cudaError_t, enum cudaLimit, size_t) \
 	X(cudaDeviceGetDefaultMemPool, cudaError_t, cudaMemPool_t *, int) \
 	X(cudaDeviceGetMemPool, cudaError_t, cudaMemPool_t *, int) \
 	X(cudaDeviceSetMemPool, cudaError_t, int, cudaMemPool_t) \

@@ -274,6 +274,12 @@ extern const unsigned abi_n_ours, abi_n_theirs;
 	X(cudaGraphDestroy, cudaError_t, cudaGraph_t) \
 	X(cudaGraphAddHostNode, cudaError_t, cudaGraphNode_t *, cudaGraph_t, \
 		const cudaGraphNode_t *, size_t, const struct cudaHostNodeParams *) \
+	X(cudaGraphAddEventRecordNode, cudaError_t, cudaGraphNode_t *, cudaGraph_t, \
+		const cudaGraphNode_t *, size_t, cudaEvent_t) \
+	X(cudaGraphAddEventWaitNode, cudaError_t, cudaGraphNode_t *, cudaGraph_t, \
+		const cudaGraphNode_t *, size_t, cudaEvent_t) \
+	X(cudaGraphAddDependencies, cudaError_t, cudaGraph_t, const cudaGraphNode_t *, \
+		const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t) \
 	X(cudaGraphGetNodes, cudaError_t, cudaGraph_t, cudaGraphNode_t *, size_t *) \
 	X(cudaGraphNodeGetType, cudaError_t, cudaGraphNode_t, enum cudaGraphNodeType *) \
 	X(cudaGraphNodeGetDependencies, cudaError_t, cudaGraphNode_t, cudaGraphNode_t *, \

@@ -233,6 +233,7 @@ static void both_versions_export_what_programs_ask_for(void **state)
 					       "cudaStreamGetCaptureInfo_v3",
 					       "cudaStreamUpdateCaptureDependencies_v2",
 					       "cudaGraphNodeGetDependencies_v2",
+					       "cudaGraphAddDependencies_v2",
 					       "cudaEventElapsedTime_v2"};
 	cudaError_t (*get_version)(int *), (*create)(cudaStream_t *), (*synchronize)(cudaStream_t);
 	cudaError_t (*launch)(cudaStream_t, cudaHostFn_t, void *);

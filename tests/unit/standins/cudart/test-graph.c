@@ -245,6 +245,108 @@ static void external_events_are_recorded_and_awaited_at_each_launch(void **state
 	assert_cuda(cudaEventDestroy(after));
 }
 
+/* As NCCL orders a capture with its calls outside: nodes of its own for an event, edges to them. */
+static void event_nodes_follow_what_they_are_tied_to(void **state)
+{
+	struct cudaHostNodeParams params = {count_up, NULL};
+	cudaGraphEdgeData edges[2] = {{0}, {.type = 1}};
+	cudaGraphNode_t wait, work, record, got[4];
+	struct door door = {0};
+	cudaStream_t stream, other;
+	cudaEvent_t before, after;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	_Atomic int n = 0;
+	size_t n_got = 4;
+
+	(void)state;
+	params.userData = (void *)(uintptr_t)&n;
+	assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	assert_cuda(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	assert_cuda(cudaEventCreate(&before));
+	assert_cuda(cudaEventCreate(&after));
+	assert_cuda(cudaGraphCreate(&graph, 0));
+	assert_cuda_is(cudaGraphAddEventWaitNode(&wait, graph, NULL, 0, NULL),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaGraphAddEventRecordNode(&record, NULL, NULL, 0, after),
+		       cudaErrorInvalidValue);
+	assert_cuda(cudaGraphAddEventWaitNode(&wait, graph, NULL, 0, before));
+	assert_cuda(cudaGraphAddHostNode(&work, graph, &wait, 1, &params));
+	assert_cuda(cudaGraphAddEventRecordNode(&record, graph, NULL, 0, after));
+	assert_cuda(cudaGraphAddDependencies(graph, &work, &record, edges, 1));
+	assert_cuda_is(cudaGraphAddDependencies(graph, &work, &record, NULL, 1),
+		       cudaErrorInvalidValue); /* is there already */
+	assert_cuda_is(cudaGraphAddDependencies(graph, &wait, &wait, NULL, 1),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaGraphAddDependencies(graph, &record, &wait, NULL, 1),
+		       cudaErrorNotSupported);
+	assert_cuda_is(cudaGraphAddDependencies(graph, &wait, &record, &edges[1], 1),
+		       cudaErrorNotSupported);
+	assert_cuda_is(cudaGraphAddDependencies(NULL, &wait, &record, NULL, 1),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaGraphAddDependencies(graph, NULL, &record, NULL, 1),
+		       cudaErrorInvalidValue);
+	assert_cuda(cudaGraphNodeGetDependencies(record, got, NULL, &n_got));
+	assert_int_equal(n_got, 1);
+	assert_ptr_equal(got[0], work);
+	assert_cuda(cudaGraphInstantiate(&exec, graph, 0));
+	assert_cuda(cudaLaunchHostFunc(other, door_wait, &door));
+	assert_cuda(cudaEventRecord(before, other));
+	assert_cuda(cudaGraphLaunch(exec, stream));
+	assert_cuda_is(cudaEventQuery(after), cudaErrorNotReady);
+	assert_int_equal(n, 0);
+	door_open(&door);
+	assert_cuda(cudaEventSynchronize(after));
+	assert_int_equal(n, 1);
+	assert_cuda(cudaGraphExecDestroy(exec));
+	assert_cuda(cudaGraphDestroy(graph));
+	assert_cuda(cudaStreamDestroy(stream));
+	assert_cuda(cudaStreamDestroy(other));
+	assert_cuda(cudaEventDestroy(before));
+	assert_cuda(cudaEventDestroy(after));
+}
+
+/* NCCL leaves its own stream there; work that is captured behind the node has to be joined. */
+static void a_node_that_a_call_added_need_not_be_joined(void **state)
+{
+	cudaStream_t stream, other;
+	cudaGraphNode_t record;
+	const cudaGraphNode_t *deps;
+	cudaEvent_t fork, event;
+	cudaGraph_t graph;
+	_Atomic int n = 0;
+	enum cudaStreamCaptureStatus status;
+	size_t n_deps;
+
+	(void)state;
+	assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	assert_cuda(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	assert_cuda(cudaEventCreate(&fork));
+	assert_cuda(cudaEventCreate(&event));
+	for (int is_used = 0; is_used < 2; is_used++) {
+		assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+		assert_cuda(cudaEventRecord(fork, stream));
+		assert_cuda(cudaStreamWaitEvent(other, fork, 0));
+		assert_cuda(cudaLaunchHostFunc(other, count_up, &n));
+		assert_cuda(cudaStreamGetCaptureInfo(other, &status, NULL, &graph, &deps, NULL,
+						     &n_deps));
+		assert_int_equal(n_deps, 1);
+		assert_cuda(cudaGraphAddEventRecordNode(&record, graph, deps, 1, event));
+		assert_cuda(cudaStreamUpdateCaptureDependencies(other, &record, NULL, 1,
+								cudaStreamSetCaptureDependencies));
+		if (is_used)
+			assert_cuda(cudaLaunchHostFunc(other, count_up, &n));
+		assert_cuda_is(cudaStreamEndCapture(stream, &graph),
+			       is_used ? cudaErrorStreamCaptureUnjoined : cudaSuccess);
+		if (!is_used)
+			assert_cuda(cudaGraphDestroy(graph));
+	}
+	assert_cuda(cudaStreamDestroy(stream));
+	assert_cuda(cudaStreamDestroy(other));
+	assert_cuda(cudaEventDestroy(fork));
+	assert_cuda(cudaEventDestroy(event));
+}
+
 static void assert_status(cudaStream_t stream, enum cudaStreamCaptureStatus expected)
 {
 	enum cudaStreamCaptureStatus status;
@@ -530,6 +632,8 @@ int main(void)
 		cmocka_unit_test(a_thousand_replays_do_what_one_does),
 		cmocka_unit_test(branches_of_a_graph_overlap),
 		cmocka_unit_test(a_random_graph_runs_in_the_order_of_its_edges),
+		cmocka_unit_test(event_nodes_follow_what_they_are_tied_to),
+		cmocka_unit_test(a_node_that_a_call_added_need_not_be_joined),
 		cmocka_unit_test(external_events_are_recorded_and_awaited_at_each_launch),
 		cmocka_unit_test(what_may_not_be_captured_ends_the_capture),
 		cmocka_unit_test(a_mode_says_whose_unsafe_calls_end_a_capture),

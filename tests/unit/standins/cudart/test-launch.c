@@ -92,8 +92,13 @@ static void a_launch_takes_its_place_in_the_stream(void **state)
 static void compiled_kernels_are_launched(void **state)
 {
 	dim3 grid = {2, 1, 1}, block = {3, 1, 1}, got_grid, got_block;
+	struct cudaKernelNodeParams params = {&kernels[5], {2, 1, 1}, {3, 1, 1}, 0, NULL, NULL};
+	enum cudaGraphNodeType type;
 	cudaStream_t stream, got_stream;
+	cudaGraphNode_t node;
+	cudaFunction_t function;
 	cudaKernel_t kernel;
+	cudaGraph_t graph;
 	size_t shared_bytes;
 
 	(void)state;
@@ -114,6 +119,17 @@ static void compiled_kernels_are_launched(void **state)
 	assert_cuda(__cudaGetKernel(&kernel, &kernels[5]));
 	assert_cuda(__cudaLaunchKernel(kernel, grid, block, NULL, 0, stream));
 	assert_cuda_is(__cudaGetKernel(&kernel, &kernel), cudaErrorInvalidDeviceFunction);
+	assert_cuda(cudaGetFuncBySymbol(&function, &kernels[5]));
+	assert_cuda_is(cudaGetFuncBySymbol(&function, &kernel), cudaErrorInvalidDeviceFunction);
+	assert_cuda(cudaGraphCreate(&graph, 0));
+	assert_cuda(cudaGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	assert_cuda(cudaGraphNodeGetType(node, &type));
+	assert_int_equal(type, cudaGraphNodeTypeKernel);
+	params.func = &kernel;
+	assert_cuda_is(cudaGraphAddKernelNode(&node, graph, &node, 1, &params),
+		       cudaErrorInvalidDeviceFunction);
+	assert_cuda_is(cudaGraphAddKernelNode(&node, graph, NULL, 0, NULL), cudaErrorInvalidValue);
+	assert_cuda(cudaGraphDestroy(graph));
 	assert_true(__cudaInitModule(module));
 	assert_cuda(cudaStreamSynchronize(stream));
 	assert_cuda(cudaStreamDestroy(stream));
@@ -487,6 +503,45 @@ static void the_default_pool_counts_what_is_allocated(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
+static void a_pool_of_the_programs_own_is_its_devices_memory(void **state)
+{
+	struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+					 .location = {cudaMemLocationTypeDevice, 1}};
+	uint64_t number = UINT64_MAX;
+	struct cudaPointerAttributes a;
+	cudaMemPool_t pool, other;
+	cudaStream_t stream;
+	void *ptr;
+
+	(void)state;
+	assert_cuda(cudaStreamCreate(&stream));
+	assert_cuda(cudaMemPoolCreate(&pool, &props));
+	assert_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &number));
+	assert_cuda_is(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &number),
+		       cudaErrorNotSupported);
+	assert_cuda_is(cudaDeviceSetMemPool(1, pool), cudaErrorNotSupported);
+	assert_cuda(cudaMallocFromPoolAsync(&ptr, 100, pool, stream));
+	assert_cuda(cudaPointerGetAttributes(&a, ptr));
+	assert_int_equal(a.device, 1);
+	assert_cuda(cudaMemPoolDestroy(pool));
+	assert_cuda(cudaMemsetAsync(ptr, 1, 100, stream)); /* stays until it is freed */
+	assert_cuda(cudaFreeAsync(ptr, stream));
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_cuda_is(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
+	assert_cuda_is(cudaMallocFromPoolAsync(&ptr, 100, pool, stream), cudaErrorInvalidValue);
+	assert_cuda(cudaDeviceGetDefaultMemPool(&other, 1));
+	assert_cuda_is(cudaMemPoolDestroy(other), cudaErrorInvalidValue);
+	props.location.id = 44;
+	assert_cuda_is(cudaMemPoolCreate(&pool, &props), cudaErrorInvalidDevice);
+	props.location.id = 1;
+	props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+	assert_cuda_is(cudaMemPoolCreate(&pool, &props), cudaErrorNotSupported);
+	assert_cuda_is(cudaMemPoolCreate(&pool, NULL), cudaErrorInvalidValue);
+	assert_cuda(cudaDeviceSetLimit(cudaLimitStackSize, 1024));
+	assert_cuda_is(cudaDeviceSetLimit((enum cudaLimit)7, 0), cudaErrorUnsupportedLimit);
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
 static void what_is_not_there_is_refused_by_its_error(void **state)
 {
 	cudaIpcEventHandle_t event_handle = {{0}};
@@ -602,6 +657,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(variables_are_copied_to_and_from_the_device),
 		cmocka_unit_test(properties_have_the_layout_of_each_version),
 		cmocka_unit_test(the_default_pool_counts_what_is_allocated),
+		cmocka_unit_test(a_pool_of_the_programs_own_is_its_devices_memory),
 		cmocka_unit_test(what_is_not_there_is_refused_by_its_error),
 		cmocka_unit_test(the_driver_is_found_by_names),
 	};

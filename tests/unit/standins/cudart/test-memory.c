@@ -1,5 +1,6 @@
 /* Allocation, registration, copies, fills, and what the runtime says about a pointer. The
  * interval map is compared with a slow obvious model through the public functions. */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "helpers.h"
@@ -202,27 +203,30 @@ static void rows_are_copied_by_their_pitch(void **state)
 static void asynchronous_copies_wait_their_turn(void **state)
 {
 	struct door door = {0};
-	int value = 0, *device, *async;
+	int *value, *device, *async;
 	cudaStream_t stream;
 
 	(void)state;
 	assert_cuda(cudaStreamCreate(&stream));
+	assert_cuda(cudaMallocHost((void **)&value, sizeof(int)));
+	*value = 0;
 	assert_cuda(cudaMalloc((void **)&device, sizeof(int)));
 	assert_cuda(cudaMemset(device, 0, sizeof(int)));
 	assert_cuda(cudaLaunchHostFunc(stream, door_wait, &door));
 	assert_cuda(cudaMallocAsync((void **)&async, sizeof(int), stream));
 	assert_cuda(cudaMemsetAsync(async, 1, sizeof(int), stream));
 	assert_cuda(cudaMemcpyAsync(device, async, sizeof(int), cudaMemcpyDeviceToDevice, stream));
-	assert_cuda(cudaMemcpyAsync(&value, device, sizeof(int), cudaMemcpyDeviceToHost, stream));
+	assert_cuda(cudaMemcpyAsync(value, device, sizeof(int), cudaMemcpyDeviceToHost, stream));
 	assert_cuda(cudaFreeAsync(async, stream));
 	assert_cuda_is(cudaFreeAsync(async, stream), cudaErrorInvalidValue);
 	assert_cuda_is(cudaFree(async), cudaErrorInvalidValue);
 	door_await_visitor(&door);
-	assert_int_equal(value, 0);
+	assert_int_equal(*value, 0);
 	door_open(&door);
 	assert_cuda(cudaStreamSynchronize(stream));
-	assert_int_equal(value, 0x01010101);
-	assert_cuda_is(cudaMemcpy(&value, async, 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+	assert_int_equal(*value, 0x01010101);
+	assert_cuda_is(cudaMemcpy(value, async, 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+	assert_cuda(cudaFreeHost(value));
 	assert_cuda(cudaFree(device));
 	assert_cuda(cudaStreamDestroy(stream));
 }
@@ -297,6 +301,101 @@ static void the_map_of_memory_agrees_with_a_slow_list(void **state)
 			assert_cuda(cudaHostUnregister(memory + at));
 }
 
+static void *open_later(void *door)
+{
+	usleep(20000);
+	door_open(door);
+	return NULL;
+}
+
+/* Blocks @stream until another thread opens the door, some time later. */
+static pthread_t block(cudaStream_t stream, struct door *door)
+{
+	pthread_t thread;
+
+	*door = (struct door){0};
+	assert_cuda(cudaLaunchHostFunc(stream, door_wait, door));
+	assert_int_equal(pthread_create(&thread, NULL, open_later, door), 0);
+	return thread;
+}
+
+/* What a program copies from its stack is on the device, whatever becomes of the stack; pinned
+ * memory has to stay. */
+static void pageable_sources_are_read_in_the_call(void **state)
+{
+	enum { SMALL = 32, LARGE = 65536 };
+	char *device, *pinned, own[LARGE], got[3 * LARGE];
+	struct door door = {0};
+	cudaStream_t stream;
+
+	(void)state;
+	memset(own, 7, sizeof(own));
+	assert_cuda(cudaMalloc((void **)&device, sizeof(got)));
+	assert_cuda(cudaMallocHost((void **)&pinned, 8));
+	memset(pinned, 7, 8);
+	assert_cuda(cudaStreamCreate(&stream));
+	assert_cuda(cudaLaunchHostFunc(stream, door_wait, &door));
+	assert_cuda(cudaMemcpyAsync(device, own, SMALL, cudaMemcpyHostToDevice, stream));
+	assert_cuda(cudaMemcpyAsync(device + LARGE, own, LARGE, cudaMemcpyDefault, stream));
+	assert_cuda(cudaMemcpy2DAsync(device + 2 * LARGE, 20, own, 10, 6, 3, cudaMemcpyHostToDevice,
+				      stream));
+	assert_cuda(cudaMemcpyAsync(device + SMALL, pinned, 8, cudaMemcpyHostToDevice, stream));
+	memset(own, 9, sizeof(own));
+	memset(pinned, 9, 8);
+	door_open(&door);
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_cuda(cudaMemcpy(got, device, sizeof(got), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < SMALL; i++)
+		assert_int_equal(got[i], 7);
+	for (int i = 0; i < LARGE; i++)
+		assert_int_equal(got[LARGE + i], 7);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(got[2 * LARGE + i], i % 20 < 6 ? 7 : 0);
+	assert_int_equal(got[SMALL], 9);
+	assert_cuda(cudaStreamDestroy(stream));
+	assert_cuda(cudaFreeHost(pinned));
+	assert_cuda(cudaFree(device));
+}
+
+static void copies_to_pageable_memory_are_done_when_the_call_returns(void **state)
+{
+	enum { MANY = 65537 };
+	char *device, *pinned, own[MANY];
+	cudaStream_t stream;
+	struct door door;
+	pthread_t thread;
+
+	(void)state;
+	assert_cuda(cudaMalloc((void **)&device, MANY));
+	assert_cuda(cudaMallocHost((void **)&pinned, 16));
+	memset(pinned, 5, 16);
+	assert_cuda(cudaMemset(device, 7, MANY));
+	assert_cuda(cudaStreamCreate(&stream));
+	thread = block(stream, &door);
+	own[0] = 0;
+	assert_cuda(cudaMemcpyAsync(own, device, 1, cudaMemcpyDeviceToHost, stream));
+	assert_int_equal(own[0], 7);
+	pthread_join(thread, NULL);
+	thread = block(stream, &door);
+	assert_cuda(cudaMemcpyAsync(pinned + 8, pinned, 8, cudaMemcpyHostToHost, stream));
+	assert_int_equal(door.is_open, 1);
+	pthread_join(thread, NULL);
+	thread = block(stream, &door); /* too much to be read before */
+	assert_cuda(cudaMemcpyAsync(device, own, MANY, cudaMemcpyHostToDevice, stream));
+	assert_int_equal(door.is_open, 1);
+	pthread_join(thread, NULL);
+	door = (struct door){0}; /* to pinned memory the program does not wait */
+	assert_cuda(cudaLaunchHostFunc(stream, door_wait, &door));
+	assert_cuda(cudaMemcpyAsync(pinned, device, 1, cudaMemcpyDeviceToHost, stream));
+	assert_int_equal(pinned[0], 5);
+	door_open(&door);
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_int_equal(pinned[0], 7);
+	assert_cuda(cudaStreamDestroy(stream));
+	assert_cuda(cudaFreeHost(pinned));
+	assert_cuda(cudaFree(device));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +406,8 @@ int main(void)
 		cmocka_unit_test(rows_are_copied_by_their_pitch),
 		cmocka_unit_test(asynchronous_copies_wait_their_turn),
 		cmocka_unit_test(synchronous_copies_wait_for_the_legacy_stream),
+		cmocka_unit_test(pageable_sources_are_read_in_the_call),
+		cmocka_unit_test(copies_to_pageable_memory_are_done_when_the_call_returns),
 		cmocka_unit_test(the_map_of_memory_agrees_with_a_slow_list),
 	};
 
