@@ -13,8 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "reduce/reduce.h"
 #include "standins/nccl/impl.h"
-#include "standins/nccl/reduce.h"
 
 /* --- what an op looks like to others ------------------------------------------------ */
 

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "standins/nccl/reduce.h"
-#include "standins/nccl/smallfloat.h"
+#include "reduce/reduce.h"
+#include "reduce/smallfloat.h"
 
 /* --- types and operators ------------------------------------------------------------------------
  */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "cmocka-all.h"
-#include "standins/nccl/reduce.h"
-#include "standins/nccl/smallfloat.h"
+#include "reduce/reduce.h"
+#include "reduce/smallfloat.h"
 
 struct format {
 	enum coll_dtype t;

@@ -1,8 +1,8 @@
 /* Chooses the reduction loops. See reduce.h. */
-#include "standins/nccl/reduce.h"
+#include "reduce/reduce.h"
 
-#include "standins/nccl/reduce-kernels.h"
-#include "standins/nccl/smallfloat.h"
+#include "reduce/reduce-kernels.h"
+#include "reduce/smallfloat.h"
 
 static const struct reduce_kernels *kernels(void)
 {

@@ -1,11 +1,11 @@
 /* The loops of reduce.h. Compiled with -O3, and on x86-64 a second time for
  * AVX2 (REDUCE_V3). dst may be a or b, element for element, so there is never a
  * dependency between iterations; the pragma says so. */
-#include "standins/nccl/reduce-kernels.h"
+#include "reduce/reduce-kernels.h"
 
 #include <stdint.h>
 
-#include "standins/nccl/smallfloat.h"
+#include "reduce/smallfloat.h"
 
 #ifdef __clang__
 #define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
