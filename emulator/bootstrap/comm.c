@@ -35,7 +35,7 @@ void bootstrap_free(struct bootstrap *b)
 	if (!b)
 		return;
 	while (b->comms)
-		comm_free(b->comms);
+		bootstrap_comm_free(b->comms);
 	while (b->loose)
 		conn_free(b->loose);
 	free(b);
@@ -70,7 +70,7 @@ static void comm_freep(struct bootstrap_comm **comm)
 {
 	if (*comm) {
 		(*comm)->node = (*comm)->template = NULL; /* the caller's again */
-		comm_free(*comm);
+		bootstrap_comm_free(*comm);
 	}
 }
 
@@ -114,7 +114,7 @@ static void gathers_free(struct bootstrap_comm *comm)
 	comm->gathers = NULL;
 }
 
-void comm_free(struct bootstrap_comm *comm)
+void bootstrap_comm_free(struct bootstrap_comm *comm)
 {
 	if (!comm)
 		return;
@@ -133,7 +133,7 @@ void comm_free(struct bootstrap_comm *comm)
 	free(comm);
 }
 
-struct bootstrap_comm *comm_find(struct bootstrap *all, uint64_t magic, uint32_t door)
+struct bootstrap_comm *bootstrap_comm_find(struct bootstrap *all, uint64_t magic, uint32_t door)
 {
 	struct bootstrap_comm *comm;
 
@@ -260,7 +260,7 @@ void bootstrap_comm_end(struct bootstrap_comm *comm)
 		c->comm = NULL;
 		conn_move(c, &comm->all->loose);
 	}
-	comm_free(comm);
+	bootstrap_comm_free(comm);
 }
 
 uint32_t bootstrap_comm_size(const struct bootstrap_comm *comm)

@@ -82,9 +82,9 @@ struct bootstrap_comm {
 /* A communicator without magics. @node, @template: taken over where it works. */
 int comm_make(struct bootstrap *all, const struct nccl_records *records, uint32_t n_ranks,
 	      uint32_t *node, uint32_t *template, struct bootstrap_comm **ret, struct err *err);
-void comm_free(struct bootstrap_comm *comm);
+void bootstrap_comm_free(struct bootstrap_comm *comm);
 /* NULL: none with this magic at that door. */
-struct bootstrap_comm *comm_find(struct bootstrap *all, uint64_t magic, uint32_t door);
+struct bootstrap_comm *bootstrap_comm_find(struct bootstrap *all, uint64_t magic, uint32_t door);
 /* Likewise, of a root; *ret_root: which. */
 struct bootstrap_comm *comm_find_root(struct bootstrap *all, uint64_t magic, uint32_t *ret_root);
 uint32_t comm_ranks(const struct bootstrap_comm *comm);

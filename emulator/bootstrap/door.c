@@ -25,8 +25,9 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct bootstrap_conn *
 static void door_open(struct bootstrap_conn *c)
 {
 	uint64_t magic = hello_magic(&c->hello);
-	struct bootstrap_comm *comm = c->port == PORT_ROOT ? comm_find_root(c->all, magic, &c->root)
-							   : comm_find(c->all, magic, c->door);
+	struct bootstrap_comm *comm = c->port == PORT_ROOT
+					      ? comm_find_root(c->all, magic, &c->root)
+					      : bootstrap_comm_find(c->all, magic, c->door);
 
 	if (!comm) {
 		refuse(c, "its magic, %016llx, is of no communicator here",

@@ -48,7 +48,7 @@ static void ring_joined(struct bootstrap_comm *comm)
 static int ring_magic(struct bootstrap_comm *comm, const struct member *m, uint64_t magic)
 {
 	if (!comm->has_magic) {
-		while (comm_find(comm->all, magic, comm->door))
+		while (bootstrap_comm_find(comm->all, magic, comm->door))
 			comm->door++;
 		comm->magics[0] = magic;
 		comm->has_magic = true;

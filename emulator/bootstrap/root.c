@@ -230,7 +230,7 @@ int bootstrap_comm_make(struct bootstrap *b, const struct nccl_records *records,
 	own_node = own_template = NULL;
 	r = root_ids(comm, n_roots, ret_ids, err);
 	if (r < 0) {
-		comm_free(comm);
+		bootstrap_comm_free(comm);
 		return r;
 	}
 	*ret = comm;

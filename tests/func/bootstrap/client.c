@@ -307,6 +307,11 @@ static int all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_
 	return r;
 }
 
+int client_all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_t **ret_all)
+{
+	return all_gather(c, own, bytes, ret_all);
+}
+
 /* --- messages ---------------------------------------------------------------------- */
 
 static int connect_to(struct client *c, uint32_t to, int32_t tag)

@@ -51,6 +51,8 @@ int client_init(struct client *c, const uint8_t *ids, uint32_t n_ids);
 
 /* ncclTransportP2pSetup. */
 int client_transports(struct client *c, const struct client_edges *e);
+/* The next all-gather, of any record. *@ret_all: of all ranks, to free. */
+int client_all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_t **ret_all);
 /* An all-gather of @bytes that virtual ranks copy. */
 int client_gather(struct client *c, size_t bytes);
 int client_barrier(struct client *c, int32_t tag);
