@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/read/net-devices.h"
 #include "fuzz.h"
-#include "nbox/oracle/net-devices.h"
 #include "nbox/oracle/result.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -18,9 +18,9 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "bootstrap/serve/serve.h"
+#include "fabric/read/net-devices.h"
 #include "nbox/oracle/child.h"
 #include "nbox/oracle/fits.h"
-#include "nbox/oracle/net-devices.h"
 
 #define WAITS_MAX 200
 #define LAST_MAX 220
@@ -241,7 +241,14 @@ static int tell_devices(struct oracle_host *h, struct err *err)
 
 	if (h->q->has_own_net)
 		return 0;
+	if (!h->q->topo)
+		return err_set(
+			err, EINVAL,
+			"--net null has the NICs of --topo FILE: any NCCL program writes that file of its "
+			"node with NCCL_TOPO_DUMP_FILE=FILE");
 	r = net_devices_read(h->q->topo, devices, &n, err);
+	if (r < 0)
+		return err_prefix(err, r, "--net null (--net own takes NCCL's)");
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = ask(h, line, err, "device %s %" PRIx64 " %d %d %.9g %d %d", devices[i].name,
 			devices[i].guid, devices[i].port, devices[i].mbps,

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/read/net-devices.h"
 #include "nbox/oracle/fits.h"
-#include "nbox/oracle/net-devices.h"
 #include "nbox/oracle/request.h"
 #include "nbox/oracle/result.h"
 

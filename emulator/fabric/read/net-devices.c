@@ -1,6 +1,6 @@
 /* See net-devices.h. The file goes to NCCL as it is, which reads it in full: of it only <net ...>
  * elements are looked at here. */
-#include "nbox/oracle/net-devices.h"
+#include "fabric/read/net-devices.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,9 +72,7 @@ int net_devices_parse(const char *name, const char *text, struct net_device ret[
 		found[n++] = d;
 	}
 	if (!n)
-		return err_set(err, EINVAL,
-			       "%s has no <net>: a node without a NIC has no network; --net own "
-			       "takes NCCL's",
+		return err_set(err, EINVAL, "%s has no <net>: a node without a NIC has no network",
 			       name);
 	memcpy(ret, found, n * sizeof(*ret));
 	*ret_n = n;
@@ -88,11 +86,6 @@ int net_devices_read(const char *path, struct net_device ret[NET_DEVICES_MAX], s
 	size_t n;
 	int r;
 
-	if (!path)
-		return err_set(
-			err, EINVAL,
-			"--net null has the NICs of --topo FILE: any NCCL program writes that file of its "
-			"node with NCCL_TOPO_DUMP_FILE=FILE");
 	r = file_read(path, TOPO_BYTES_MAX, &text, &n, err);
 	return r < 0 ? r : net_devices_parse(path, text, ret, ret_n, err);
 }

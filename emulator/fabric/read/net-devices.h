@@ -1,4 +1,5 @@
-/* The NICs of a topology file of NCCL's, as nbox's network is to have them: its <net> elements. */
+/* The NICs of a topology file of NCCL's, as nbox's network is to have them: its <net> elements.
+ * nccl-xml.h makes a fabric of such a file. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +18,7 @@ struct net_device {
 	bool has_gdr;
 };
 
-/* @path: NULL: there is none, an error. Return: 0; negative errno with the sentence. */
+/* Return: 0; negative errno with the sentence. */
 int net_devices_read(const char *path, struct net_device ret[NET_DEVICES_MAX], size_t *ret_n,
 		     struct err *err);
 /* Of the text of a file @name. Return: 0; -EINVAL with the sentence. */
