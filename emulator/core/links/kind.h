@@ -18,8 +18,10 @@
 struct link_seg {
 	const void *base;
 	uint64_t bytes;
-	bool is_lent;    /* it stays where it is until it is done; else copy it */
-	bool is_message; /* of the body of a MESSAGE */
+	struct link_memory *memory; /* NULL: none that was registered */
+	bool is_offered;            /* the peer reads it, where it can */
+	bool is_lent;               /* it stays where it is until it is done; else copy it */
+	bool is_message;            /* of the body of a MESSAGE */
 	bool is_gpu; /* memory of a GPU: nobody reads it; @base counts on beyond the end of the lent
 			memory */
 };
@@ -27,6 +29,7 @@ struct link_seg {
 struct link;
 struct link_events;
 struct link_gpu;
+struct link_memory;
 
 struct link_ops {
 	const char *kind;
@@ -58,6 +61,11 @@ struct link_ops {
 	/* As link_lend_gpu(), to where link->lent_gpu says; NULL: -ENOTSUP. */
 	int (*lend_gpu)(struct link *l, const struct link_gpu *gpu, uint64_t bytes,
 			struct err *err);
+	/* As link_register() and link_unregister(); NULL: nothing is needed. */
+	int (*register_memory)(struct link *l, const void *base, uint64_t bytes,
+			       struct link_memory **ret, struct err *err);
+	void (*unregister_memory)(struct link *l, struct link_memory *m);
+	bool (*reads)(const struct link *l); /* as link_reads(); NULL: no */
 	void (*free)(struct link *l); /* of the kind's struct, which begins with struct link */
 };
 
@@ -66,7 +74,8 @@ struct tx_item {
 	const void *body;
 	void *copy; /* owned; on_sent is not called for it */
 	uint64_t cookie;
-	bool is_gpu;
+	struct link_memory *memory; /* the body lies there; NULL: elsewhere */
+	bool is_gpu, is_offered;
 };
 
 enum rx_state {
@@ -96,9 +105,10 @@ struct link {
 
 	enum rx_state rx_state;
 	struct wire_hdr hdr;
-	uint64_t rx_got;  /* bytes of the header or body that is being read */
-	void *rx_body;    /* borrowed from the owner, or rx_control, or NULL */
-	void *rx_control; /* owned */
+	uint64_t rx_got;               /* bytes of the header or body that is being read */
+	void *rx_body;                 /* borrowed from the owner, or rx_control, or NULL */
+	struct link_memory *rx_memory; /* ... that lies there; NULL: in none that was registered */
+	void *rx_control;              /* owned */
 	size_t rx_control_bytes;
 };
 

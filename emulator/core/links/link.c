@@ -60,7 +60,8 @@ static int tx_push(struct link *l, const struct wire_hdr *h, const void *body, v
 	item->body = body;
 	item->copy = copy;
 	item->cookie = cookie;
-	item->is_gpu = false;
+	item->memory = NULL;
+	item->is_gpu = item->is_offered = false;
 	l->tx_queued += sizeof(*h) + h->body_bytes;
 	return 0;
 }
@@ -71,6 +72,48 @@ int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64
 	if (l->is_closed || l->tx_dead)
 		return -EPIPE;
 	return tx_push(l, h, body, NULL, cookie);
+}
+
+int link_register(struct link *l, const void *base, uint64_t bytes, struct link_memory **ret,
+		  struct err *err)
+{
+	*ret = NULL;
+	return l->ops->register_memory ? l->ops->register_memory(l, base, bytes, ret, err) : 0;
+}
+
+void link_unregister(struct link *l, struct link_memory *m)
+{
+	if (m)
+		l->ops->unregister_memory(l, m);
+}
+
+int link_send_from(struct link *l, const struct wire_hdr *h, const void *body,
+		   struct link_memory *m, uint64_t cookie)
+{
+	int r = link_send(l, h, body, cookie);
+
+	if (!r)
+		tx_at(l, l->tx_n - 1)->memory = m;
+	return r;
+}
+
+int link_send_offer(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie)
+{
+	int r = link_send(l, h, body, cookie);
+
+	if (!r)
+		tx_at(l, l->tx_n - 1)->is_offered = true;
+	return r;
+}
+
+bool link_reads(const struct link *l)
+{
+	return l->ops->reads && l->ops->reads(l);
+}
+
+void link_lands_in(struct link *l, struct link_memory *m)
+{
+	l->rx_memory = m;
 }
 
 bool link_reaches_gpus(const struct link *l)
@@ -212,7 +255,9 @@ static int tx_fill_segs(const struct link *l, struct link_seg *seg)
 			seg[n++] = (struct link_seg){
 				.base = (const char *)item->body + skip,
 				.bytes = item->hdr.body_bytes - skip,
+				.memory = item->memory,
 				.is_lent = !item->copy,
+				.is_offered = item->is_offered,
 				.is_message = item->hdr.type == WIRE_MESSAGE,
 				.is_gpu = item->is_gpu,
 			};
@@ -367,6 +412,7 @@ static void rx_offer(struct link *l)
 		}
 		body = l->hdr.body_bytes ? l->rx_control : NULL;
 	}
+	l->rx_memory = NULL;
 	if (l->ev->on_header)
 		r = l->ev->on_header(l->owner, l, &l->hdr, &body);
 	if (r == LINK_HOLD) {

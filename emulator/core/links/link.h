@@ -22,6 +22,7 @@
 #include "wire/wire.h"
 
 struct link;
+struct link_memory; /* of link_register() */
 
 /* Memory of a GPU (or of whatever else has memory that no CPU should touch): a link gives
  * its address to its own device, and never looks at the bytes itself. */
@@ -71,12 +72,30 @@ struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
 /* Queues a frame. The next link_progress() of this link sends it; inside a callback of this link,
  * the running one. The header is copied. The body is borrowed until on_sent(@cookie); it may be
  * NULL only if body_bytes is 0. Memory of bodies stays mapped as it is until link_free(), but for
- * link_lends_passing(): rdma keeps it registered, and would send the old pages of memory that was
- * unmapped and mapped again. Return: 0; -EPIPE: the peer takes no more (on_closed was called, or
- * will be after the last received frame); -ENOMEM. */
+ * link_lends_passing() and link_send_from(): rdma keeps it registered, and would send the old pages
+ * of memory that was unmapped and mapped again. Return: 0; -EPIPE: the peer takes no more
+ * (on_closed was called, or will be after the last received frame); -ENOMEM. */
 int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
 /* The owner lends memory that may be unmapped once it is sent: rdma registers it for each send. */
 void link_lends_passing(struct link *l);
+/* Memory that many bodies are lent from and that stays as it is until link_unregister(): rdma
+ * registers all of it once. *ret is NULL for kinds of links that need nothing. Return: 0; negative
+ * errno with the sentence (-ENOMEM: `ulimit -l`), and the link goes on. */
+int link_register(struct link *l, const void *base, uint64_t bytes, struct link_memory **ret,
+		  struct err *err);
+/* All bodies from there were sent; NULL allowed. The thread's last link_free() does it for all. */
+void link_unregister(struct link *l, struct link_memory *m);
+/* Inside on_header, which says where in @m the body goes: what the peer has offered is read
+ * straight to there. NULL is allowed. */
+void link_lands_in(struct link *l, struct link_memory *m);
+/* Whether bodies that the peer offers are read like that: else they come as others do. */
+bool link_reads(const struct link *l);
+/* As link_send() of a large body to a peer that said so (link_reads()): its device reads the body,
+ * if ours can do that. */
+int link_send_offer(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
+/* As link_send() of a body within @m; NULL: of any. */
+int link_send_from(struct link *l, const struct wire_hdr *h, const void *body,
+		   struct link_memory *m, uint64_t cookie);
 /* Whether links of this kind have a device that reaches memory of GPUs. */
 bool link_reaches_gpus(const struct link *l);
 /* Takes @bytes of @gpu to send from. Once. Return: 0; as link_connect_gpu(). */

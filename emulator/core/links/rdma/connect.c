@@ -32,6 +32,8 @@ static void fill_param(const struct rdma_link *l, const struct rdma_hello *hello
 	*p = (struct rdma_conn_param){
 		.private_data = hello,
 		.private_data_len = sizeof(*hello),
+		.responder_resources = l->dev->can_read,
+		.initiator_depth = l->dev->can_read,
 		.retry_count = (uint8_t)l->hub->options.retry_count,
 		.rnr_retry_count = 6,
 		.qp_num = l->qps[0].qp->qp_num,

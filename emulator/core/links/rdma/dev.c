@@ -65,6 +65,7 @@ int rdma_dev_new(const struct verbs *v, struct ibv_device *device, int epoll_fd,
 		 const struct rdma_dev_sink *sink, struct rdma_dev **ret, struct err *err)
 {
 	CLEANUP(dev_freep) struct rdma_dev *d = calloc(1, sizeof(*d));
+	struct ibv_device_attr attr;
 	int r;
 
 	if (!d)
@@ -85,9 +86,12 @@ int rdma_dev_new(const struct verbs *v, struct ibv_device *device, int epoll_fd,
 			       : !d->channel ? "completion channel"
 					     : "completion queue",
 			       strerror(errno));
+	d->can_read = !v->query_device(d->ctx, &attr) && attr.max_qp_rd_atom > 0 &&
+		      attr.max_qp_init_rd_atom > 0;
 	d->cq_entries = CQ_ENTRIES;
 	d->regions.v = v;
 	d->regions.pd = d->pd;
+	d->regions.access = IBV_ACCESS_LOCAL_WRITE;
 	r = rdma_watch(epoll_fd, d->channel->fd, d);
 	/* the tag of the device's own events: its context */
 	r = r ? r : rdma_watch(epoll_fd, d->ctx->async_fd, d->ctx);

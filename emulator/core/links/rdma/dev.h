@@ -39,6 +39,7 @@ struct rdma_dev {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	uint32_t cq_entries, cq_used;
+	bool can_read;       /* RDMA READ, both ways */
 	bool is_gone;        /* removed or failed: goes when its last link has */
 	uint32_t n_notifies; /* requested and not yet read from the channel */
 	enum { NOT_ARMED, ARMED_FOR_PEER, ARMED_FOR_ALL } armed;

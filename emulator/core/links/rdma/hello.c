@@ -35,7 +35,7 @@ int rdma_hello_check(const void *data, size_t n, struct rdma_hello *ret, struct 
 			       "the other end speaks version %u of the rdma link, this one %d: use "
 			       "nboxd and libnbox.so of one release",
 			       h.version, RDMA_HELLO_VERSION);
-	if (h.flags & ~RDMA_HELLO_RING_BLIND)
+	if (h.flags & ~(RDMA_HELLO_RING_BLIND | RDMA_HELLO_READS))
 		return err_set(err, EPROTO, "a hello with unknown flags 0x%x", h.flags);
 	if (h.n_qps < 1 || h.n_qps > RDMA_QPS_MAX)
 		return err_set(err, EPROTO, "a hello with %u queue pairs (1 to %d)", h.n_qps,

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define RDMA_HELLO_MAGIC UINT32_C(0x72646e62) /* "bndr" */
-#define RDMA_HELLO_VERSION 2                  /* 1: without flags */
+#define RDMA_HELLO_VERSION 3                  /* 1: without flags; 2: without READ */
 #define RDMA_QPS_MAX 4
 #define RDMA_WINDOW_MIN 8
 #define RDMA_WINDOW_MAX 1024
@@ -20,12 +20,14 @@
 /* Nothing but bodies of MESSAGE frames may be written into the ring: its owner cannot
  * look at what lies there. All else comes by SEND. */
 #define RDMA_HELLO_RING_BLIND 1
+/* Its device can READ, and be read from. If both can, large bodies may be offered. */
+#define RDMA_HELLO_READS 2
 
 /* 56 bytes: all that a request of the connection manager can carry. */
 struct rdma_hello {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t flags; /* RDMA_HELLO_RING_BLIND */
+	uint8_t flags; /* RDMA_HELLO_... */
 	uint8_t n_qps;
 	uint8_t kind;       /* 0: a new link; there is no other kind */
 	uint64_t unused;    /* 0 */

@@ -169,7 +169,8 @@ int rdma_link_setup(struct rdma_link *l, struct err *err)
 		r = get_attr(l, IBV_QPS_INIT, &attr, &mask, err);
 	if (r)
 		return r;
-	attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			       (l->dev->can_read ? IBV_ACCESS_REMOTE_READ : 0);
 	for (i = 0; i < l->n_qps && !r; i++)
 		r = modify(l, &l->qps[i], &attr, mask | IBV_QP_ACCESS_FLAGS, "ready (INIT)", err);
 	for (i = 0; i < l->n_rx_slots && !r; i++)
@@ -222,7 +223,11 @@ static int to_rtr(struct rdma_link *l, struct err *err)
 	if (o->traffic_class >= 0)
 		attr.ah_attr.grh.traffic_class = (uint8_t)o->traffic_class;
 	r = r ? r : use_gid(l, &attr.ah_attr, err);
-	attr.min_rnr_timer = 12; /* 0.64 ms; only a broken peer meets it */
+	l->reads = l->dev->can_read && (l->peer.flags & RDMA_HELLO_READS);
+	if (l->reads)
+		l->dev->regions.access |= IBV_ACCESS_REMOTE_READ;
+	attr.max_dest_rd_atomic = l->reads; /* one READ at a time */
+	attr.min_rnr_timer = 12;            /* 0.64 ms; only a broken peer meets it */
 	for (uint32_t i = 0; i < l->n_qps && !r; i++) {
 		attr.dest_qp_num = l->peer.qpn[i];
 		r = modify(l, &l->qps[i], &attr, mask | IBV_QP_MIN_RNR_TIMER | IBV_QP_DEST_QPN,
@@ -240,6 +245,7 @@ int rdma_link_to_rts(struct rdma_link *l, struct err *err)
 	r = r ? r : get_attr(l, IBV_QPS_RTS, &attr, &mask, err);
 	if (r)
 		return r;
+	attr.max_rd_atomic = l->reads;
 	attr.timeout = (uint8_t)o->timeout;
 	attr.retry_cnt = (uint8_t)o->retry_count;
 	attr.rnr_retry = 6; /* 7 would be for ever */
@@ -278,7 +284,8 @@ void rdma_link_hello(const struct rdma_link *l, struct rdma_hello *ret)
 		.version = RDMA_HELLO_VERSION,
 		.n_qps = (uint8_t)l->n_qps,
 		.ring_addr = (uintptr_t)l->ring,
-		.flags = l->ring_gpu.from ? RDMA_HELLO_RING_BLIND : 0,
+		.flags = (l->ring_gpu.from ? RDMA_HELLO_RING_BLIND : 0) |
+			 (l->dev->can_read ? RDMA_HELLO_READS : 0),
 		.ring_rkey = l->ring_gpu.from ? l->ring_gpu.mr->rkey : l->ring_mr->rkey,
 		.ring_bytes = l->hub->options.ring_bytes,
 		.window = RDMA_WINDOW,

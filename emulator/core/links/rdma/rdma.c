@@ -4,7 +4,7 @@
  * The frames of a link are one stream of bytes, cut into pieces that are numbered from 0. Each end
  * has slots, small registered buffers for SENDs, and a ring, a large registered buffer that the
  * peer writes bodies into. The owner of a link is its user: nboxd, or a worker. A piece goes in one
- * of two ways:
+ * of three ways:
  *
  *   SEND       up to a slot: headers, small frames, several of them at once. Inline if it
  *              is short enough, else from one of our slots; into a slot that the peer has
@@ -12,8 +12,10 @@
  *   WRITE      with immediate: large bodies, straight from the owner's memory, registered
  *              through a cache, into the peer's ring, which is filled in the order of the
  *              numbers.
+ *   offer      a SEND that says where a large body lies. The peer's device READs it to where it
+ *              goes.
  *
- * The immediate data of both is the piece's number (31 bits), which says where the piece lies in
+ * The immediate data of each is the piece's number (31 bits), which says where the piece lies in
  * the stream. Which op and message its bytes are of says the frame's header, earlier in the stream.
  * Piece n goes over queue pair n modulo their count, and the receiver puts the pieces in order
  * again.
@@ -26,7 +28,8 @@
  * it must return.
  *
  * Copies: a sender copies what goes by SEND (less than a slot). A receiver copies a body once,
- * from ring or slot to the place that on_header named. It never touches a body that is discarded.
+ * from ring or slot to the place that on_header named, one that was offered not at all. It never
+ * touches a body that is discarded.
  *
  * Memory of a GPU: bodies may be sent from it, always by WRITE, and the ring may lie in it. Into
  * such a ring the peer may write only bodies of MESSAGE frames, which the ring's owner discards.
@@ -101,9 +104,9 @@ static bool rdma_arm(struct link *base, bool want_read, bool want_write)
 	/* there may be room, and no post() has taken these frames yet: do not sleep */
 	if (want_write && !l->is_blocked && link_untaken(base))
 		return false;
-	if (!rdma_dev_arm(l->dev, want_write))
+	if (!rdma_dev_arm(l->dev, want_write || l->is_reading))
 		return false;
-	return !(l->state > RDMA_UP || (want_read && l->rx_read < l->rx_next));
+	return !(l->state > RDMA_UP || (want_read && l->rx_read < l->rx_next && !l->is_reading));
 }
 
 static int rdma_fd(const struct link *base)
@@ -196,7 +199,7 @@ static bool is_all_out(const struct rdma_link *l)
 	for (uint32_t i = 0; i < l->n_qps; i++)
 		if (l->qps[i].sq_posted != l->qps[i].sq_done)
 			return false;
-	return true;
+	return l->tx_released >= l->tx_offered;
 }
 
 /* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. So wait
@@ -228,6 +231,11 @@ static void rdma_free(struct link *base)
 	rdma_link_free(l);
 }
 
+static bool rdma_reads(const struct link *base)
+{
+	return rdma_of(base)->reads;
+}
+
 static const struct link_ops rdma_ops = {
 	.kind = "rdma",
 	.post = rdma_post,
@@ -241,6 +249,9 @@ static const struct link_ops rdma_ops = {
 	.poll_events = rdma_poll_events,
 	.why = rdma_why,
 	.lend_gpu = rdma_lend_gpu,
+	.register_memory = rdma_register,
+	.unregister_memory = rdma_unregister,
+	.reads = rdma_reads,
 	.free = rdma_free,
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "links/rdma/qp.h"
+#include "links/rdma/send.h"
 
 /* --- what comes in --------------------------------------------------------------------- */
 
@@ -53,6 +54,25 @@ static void on_piece(struct rdma_link *l, const struct rdma_qp *q, uint32_t numb
 		rdma_fail(l, -EPROTO, "the peer broke the rules: more bytes than the ring has");
 }
 
+static struct rdma_offer offer_of(const struct rdma_link *l, const struct rdma_rx *p)
+{
+	struct rdma_offer o;
+
+	memcpy(&o, l->rx_slots + (size_t)p->slot * RDMA_SLOT_BYTES + sizeof(struct rdma_piece),
+	       sizeof(o));
+	return o;
+}
+
+/* An offer stands for the bytes that are to be read. */
+static bool take_offer(const struct rdma_link *l, struct rdma_rx *p)
+{
+	p->is_offer = true;
+	if (!l->reads || p->bytes != sizeof(struct rdma_offer))
+		return false;
+	p->bytes = offer_of(l, p).bytes;
+	return p->bytes > 0;
+}
+
 static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 {
 	struct rdma_rx piece = {.is_there = true,
@@ -82,7 +102,10 @@ static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 		}
 	}
 	if (!(imm & RDMA_CTL_FLAG)) {
-		on_piece(l, q, imm, &piece);
+		if (!piece.is_write && head.released & RDMA_OFFER_FLAG && !take_offer(l, &piece))
+			rdma_fail(l, -EPROTO, "the peer broke the rules: an offer that is none");
+		else
+			on_piece(l, q, imm, &piece);
 		return;
 	}
 	l->ctl_seen++;
@@ -108,6 +131,10 @@ void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
 		return;
 	}
 	q->sq_done = rdma_wr_index(wc->wr_id) + 1;
+	if (rdma_wr_kind(wc->wr_id) == RDMA_WR_READ) {
+		l->is_reading = false;
+		l->rx_tick = l->hub->ticks;
+	}
 	if (rdma_wr_kind(wc->wr_id) == RDMA_WR_PROBE) {
 		l->n_probes--;
 		l->rx_tick = l->hub->ticks;
@@ -119,6 +146,7 @@ void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
 static void release(struct rdma_link *l, struct rdma_rx *p)
 {
 	p->is_there = false;
+	l->owes_word |= p->is_offer;
 	if (p->is_write)
 		l->rx_ring_read += p->bytes;
 	l->rx_read++;
@@ -149,6 +177,33 @@ static void copy_out(struct rdma_link *l, const struct rdma_rx *p, void *dst, ui
 		       n);
 }
 
+/* The next bytes of an offer, at most @n, by READ. Return: how many have come to @dst; 0: none so
+ * far; negative errno: the link has ended. */
+static int fetch(struct rdma_link *l, const struct rdma_rx *p, void *dst, uint32_t n)
+{
+	struct rdma_offer o = offer_of(l, p);
+
+	if (l->state == RDMA_ENDED)
+		return -EPIPE;
+	if (l->rx_asked)
+		return l->is_reading ? 0 : (int)l->rx_asked;
+	if (!l->link.rx_memory) {
+		rdma_fail(l, -EPROTO,
+			  "the peer broke the rules: it offers what is no body of a message that "
+			  "goes into registered memory");
+		return -EPROTO;
+	}
+	if (!rdma_has_queue_room(&l->qps[0]))
+		return 0;
+	o.addr += l->rx_offset;
+	o.bytes = n;
+	if (rdma_read_offer(l, &o, l->link.rx_memory, dst))
+		return -EIO;
+	l->rx_asked = n;
+	l->is_reading = true;
+	return 0;
+}
+
 ssize_t rdma_read(struct link *base, void *dst, size_t n)
 {
 	struct rdma_link *l = rdma_of(base);
@@ -167,7 +222,16 @@ ssize_t rdma_read(struct link *base, void *dst, size_t n)
 		}
 		if (part > n - got)
 			part = (uint32_t)(n - got);
-		copy_out(l, p, dst ? (char *)dst + got : NULL, part);
+		if (dst && p->is_offer) {
+			int come = fetch(l, p, (char *)dst + got, part);
+
+			if (come <= 0)
+				break;
+			part = (uint32_t)come;
+			l->rx_asked = 0;
+		} else {
+			copy_out(l, p, dst ? (char *)dst + got : NULL, part);
+		}
 		got += part;
 		l->rx_offset += part;
 		if (l->rx_offset == p->bytes)

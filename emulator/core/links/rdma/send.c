@@ -8,6 +8,16 @@
 
 #include "links/rdma/region.h"
 
+/* A READ costs a round trip more than a WRITE, and saves the peer a copy. */
+#define OFFER_MIN (UINT32_C(32) << 10)
+#define OFFER_MAX (UINT32_C(1) << 30)
+
+/* Links call it a link_memory. */
+static struct rdma_region *region_of(struct link_memory *m)
+{
+	return (struct rdma_region *)(void *)m;
+}
+
 /* --- posting ------------------------------------------------------------------------- */
 
 /* Whether the peer's device has answered that @t arrived. */
@@ -33,6 +43,7 @@ static void fill_piece(struct rdma_link *l, struct rdma_piece *p)
 	p->ctl_seen = l->ctl_seen;
 	l->rx_told = l->rx_read;
 	l->rx_ring_told = l->rx_ring_read;
+	l->owes_word = false;
 	l->ctl_told = l->ctl_seen;
 }
 
@@ -77,6 +88,21 @@ void rdma_probe(struct rdma_link *l, struct rdma_qp *q)
 		l->n_probes++;
 }
 
+int rdma_read_offer(struct rdma_link *l, const struct rdma_offer *from, struct link_memory *m,
+		    void *dst)
+{
+	struct rdma_qp *q = &l->qps[0];
+	struct ibv_sge sge = {(uintptr_t)dst, from->bytes, region_of(m)->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = rdma_wr_id(RDMA_WR_READ, q->sq_posted),
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_READ,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {from->addr, from->rkey}};
+
+	return post(l, q, &wr);
+}
+
 /* Piece @t, from @sge, to @ring_at of the ring. */
 static int post_write(struct rdma_link *l, const struct rdma_tx *t, struct ibv_sge *sge,
 		      uint32_t ring_at)
@@ -110,6 +136,11 @@ static struct rdma_tx *next_piece(struct rdma_link *l)
 	return &l->tx[l->tx_next % RDMA_WINDOW];
 }
 
+static bool goes_by_offer(const struct rdma_link *l, const struct link_seg *s)
+{
+	return s->is_offered && l->reads && s->bytes >= OFFER_MIN;
+}
+
 static bool goes_by_write(const struct rdma_link *l, const struct link_seg *s)
 {
 	if (s->is_gpu) /* the CPU cannot copy it */
@@ -134,9 +165,14 @@ static int find_source(struct rdma_link *l, const struct link_seg *s, struct rdm
 		sge->lkey = g->mr->lkey;
 		return 0;
 	}
-	r = rdma_region_get(&l->dev->regions, s->base, s->bytes, &t->region, err);
-	if (r)
-		return r;
+	if (s->memory) {
+		t->region = region_of(s->memory);
+		t->region->n_users++;
+	} else {
+		r = rdma_region_get(&l->dev->regions, s->base, s->bytes, &t->region, err);
+		if (r)
+			return r;
+	}
 	sge->addr = (uintptr_t)s->base;
 	sge->lkey = t->region->mr->lkey;
 	return 0;
@@ -177,6 +213,44 @@ static ssize_t write_piece(struct rdma_link *l, const struct link_seg *s)
 	l->tx_ring_sent += t->bytes;
 	t->ring_end = l->tx_ring_sent;
 	l->tx_next++;
+	return (ssize_t)t->bytes;
+}
+
+/* A lent body that the peer reads, or much of it. Return: as write_piece(). */
+static ssize_t offer_piece(struct rdma_link *l, const struct link_seg *s)
+{
+	struct ibv_sge sge = {.length = s->bytes < OFFER_MAX ? (uint32_t)s->bytes : OFFER_MAX};
+	uint32_t slot = (uint32_t)(l->tx_next % RDMA_WINDOW);
+	struct rdma_piece *head = tx_slot(l, slot);
+	struct rdma_tx *t = next_piece(l);
+	struct err err;
+	int r;
+
+	if (!t)
+		return 0;
+	r = find_source(l, s, t, &sge, &err);
+	if (r) {
+		rdma_fail(l, r, "%s", err.text);
+		return r;
+	}
+	if (!t->region->is_readable) { /* registered before there was such a peer */
+		drop_source(l, t);
+		return write_piece(l, s);
+	}
+	fill_piece(l, head);
+	head->released |= RDMA_OFFER_FLAG;
+	memcpy(head + 1, &(struct rdma_offer){(uintptr_t)s->base, t->region->mr->rkey, sge.length},
+	       sizeof(struct rdma_offer));
+	r = post_slot(l, &l->qps[t->qp], slot, sizeof(*head) + sizeof(struct rdma_offer),
+		      rdma_wr_id(RDMA_WR_DATA, t->sq_index), (uint32_t)l->tx_next & RDMA_SEQ_MASK,
+		      IBV_SEND_SOLICITED | IBV_SEND_SIGNALED);
+	if (r) {
+		drop_source(l, t);
+		return r;
+	}
+	t->bytes = sge.length;
+	t->is_lent = t->is_offered = true;
+	l->tx_offered = ++l->tx_next;
 	return (ssize_t)t->bytes;
 }
 
@@ -225,7 +299,9 @@ ssize_t rdma_post(struct link *base, struct link_seg *s, int n_seg)
 		return -EPIPE;
 	l->is_blocked = l->state != RDMA_UP;
 	while (n_seg && l->state == RDMA_UP) {
-		n = goes_by_write(l, s) ? write_piece(l, s) : send_piece(l, s, n_seg);
+		n = goes_by_offer(l, s)   ? offer_piece(l, s)
+		    : goes_by_write(l, s) ? write_piece(l, s)
+					  : send_piece(l, s, n_seg);
 		if (n <= 0) {
 			l->is_blocked = true;
 			return total ? total : n;
@@ -241,7 +317,8 @@ ssize_t rdma_post(struct link *base, struct link_seg *s, int n_seg)
 	return total;
 }
 
-/* Lent bytes are done when complete, copied ones at once; always in order. */
+/* Lent bytes are done when complete, offered ones when the peer has read them, copied ones at once;
+ * always in order. */
 uint64_t rdma_done(struct link *base)
 {
 	struct rdma_link *l = rdma_of(base);
@@ -250,7 +327,7 @@ uint64_t rdma_done(struct link *base)
 
 	for (; l->tx_done < l->tx_next; l->tx_done++) {
 		t = &l->tx[l->tx_done % RDMA_WINDOW];
-		if (t->is_lent && !is_complete(l, t))
+		if (t->is_offered ? l->tx_done >= l->tx_released : t->is_lent && !is_complete(l, t))
 			break;
 		drop_source(l, t);
 		bytes += t->bytes;
@@ -259,6 +336,28 @@ uint64_t rdma_done(struct link *base)
 		if (!is_complete(l, &l->tx[l->tx_freed % RDMA_WINDOW]))
 			break;
 	return bytes;
+}
+
+int rdma_register(struct link *base, const void *p, uint64_t bytes, struct link_memory **ret,
+		  struct err *err)
+{
+	struct rdma_link *l = rdma_of(base);
+	struct rdma_region *g;
+	int r;
+
+	if (!l->dev)
+		return err_set(err, EPIPE, "the link is not connected");
+	r = rdma_region_own(&l->dev->regions, p, bytes, &g, err);
+	if (!r)
+		*ret = (struct link_memory *)(void *)g;
+	return r;
+}
+
+void rdma_unregister(struct link *base, struct link_memory *m)
+{
+	struct rdma_link *l = rdma_of(base);
+
+	rdma_region_put(&l->dev->regions, region_of(m), false);
 }
 
 int rdma_lend_gpu(struct link *base, const struct link_gpu *gpu, uint64_t bytes, struct err *err)
@@ -289,7 +388,7 @@ void rdma_tell(struct rdma_link *l)
 	if (l->state != RDMA_UP || l->ctl_sent - l->ctl_acked >= RDMA_CTL ||
 	    !rdma_has_queue_room(&l->qps[0]))
 		return;
-	if (l->rx_read - l->rx_told < RDMA_WINDOW / 4 &&
+	if (!l->owes_word && l->rx_read - l->rx_told < RDMA_WINDOW / 4 &&
 	    l->rx_ring_read - l->rx_ring_told < l->hub->options.ring_bytes / 4 &&
 	    l->ctl_seen - l->ctl_told < RDMA_CTL / 2)
 		return;

@@ -57,6 +57,7 @@ struct rdma_link {
 	struct rdma_qp qps[RDMA_QPS_MAX];
 	uint32_t n_qps;
 	struct rdma_hello peer;
+	bool reads; /* both ends' devices do: bodies can be offered */
 
 	/* Sending; pieces are counted from 0 over the link's life. */
 	uint32_t tx_window, tx_slot_bytes;
@@ -65,6 +66,7 @@ struct rdma_link {
 	uint64_t tx_freed;    /* its slot is free again */
 	uint64_t tx_released; /* read by the peer */
 	uint64_t tx_ring_sent, tx_ring_freed;
+	uint64_t tx_offered;          /* behind the last offer */
 	uint32_t ctl_sent, ctl_acked; /* over the link's life */
 	struct rdma_tx tx[RDMA_WINDOW];
 
@@ -74,6 +76,9 @@ struct rdma_link {
 	uint64_t rx_told; /* as far as the peer knows */
 	uint64_t rx_ring_read, rx_ring_told, rx_ring_got;
 	uint32_t rx_offset; /* bytes of piece rx_read that the owner has had */
+	uint32_t rx_asked;  /* ... of it that a READ brings from there on */
+	bool is_reading;    /* that READ is not complete */
+	bool owes_word;     /* an offer was read, and the peer waits to hear it */
 	uint32_t ctl_seen, ctl_told;
 	struct rdma_rx rx[RDMA_WINDOW];
 };

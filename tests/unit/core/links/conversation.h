@@ -53,7 +53,7 @@ static int talk(struct side *s)
 			wire_hdr_init(&h, WIRE_MESSAGE, bytes);
 			h.index = sent;
 			peer_fill(s->out, bytes, p->seed, sent);
-			if (link_send(p->link, &h, s->out, sent++))
+			if ((p->reads ? link_send_offer : link_send)(p->link, &h, s->out, sent++))
 				return -1;
 			if (rng_u64(&rng) % 4)
 				break;
@@ -99,6 +99,8 @@ static void side_init(struct side *s, uint64_t n, uint64_t seed, unsigned int sl
 	assert_non_null(s->out);
 }
 
+static bool peers_read; /* what is offered to them, which is all */
+
 static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a,
 			    unsigned int sleep_b, unsigned int hold_percent)
 {
@@ -111,6 +113,7 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a,
 	side_init(&a, n, 11 + sleep_a, sleep_a);
 	side_init(&b, n, 22 + sleep_b, sleep_b);
 	a.n_over = b.n_over = &n_over;
+	a.peer.reads = b.peer.reads = peers_read;
 	a.peer.hold_percent = b.peer.hold_percent = hold_percent;
 	a.peer.discard_percent = 10;
 	assert_int_equal(listener_open(addr, &l, &err), 0);

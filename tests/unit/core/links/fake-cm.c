@@ -248,8 +248,10 @@ int fake_cm_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *a, int *mask
 		a->path_mtu = fake_faults.path_mtu ? fake_faults.path_mtu : IBV_MTU_4096;
 		a->ah_attr.is_global = !fake_faults.is_infiniband;
 		a->ah_attr.grh.sgid_index = 2; /* fake_query_gid() */
-		*mask |= IBV_QP_AV | IBV_QP_PATH_MTU;
+		*mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MAX_DEST_RD_ATOMIC;
 	}
+	if (a->qp_state == IBV_QPS_RTS)
+		*mask |= IBV_QP_MAX_QP_RD_ATOMIC;
 	return 0;
 }
 

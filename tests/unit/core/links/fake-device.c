@@ -118,6 +118,7 @@ int fake_query_device(struct ibv_context *c, struct ibv_device_attr *a)
 	(void)c;
 	memset(a, 0, sizeof(*a));
 	a->phys_port_cnt = 1;
+	a->max_qp_rd_atom = a->max_qp_init_rd_atom = fake_faults.has_no_read ? 0 : 16;
 	return 0;
 }
 

@@ -26,7 +26,7 @@ static struct gpu_area {
 	uint64_t bytes;
 	ino_t inode;
 } gpu[GPU_AREAS];
-unsigned int fake_n_dmabufs, fake_n_peer_memory;
+_Atomic unsigned int fake_n_dmabufs, fake_n_peer_memory;
 
 void fake_gpu_alloc(uint64_t bytes, void **ret_seen, unsigned char **ret_real, int *ret_fd)
 {

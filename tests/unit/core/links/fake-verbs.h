@@ -16,6 +16,7 @@ extern const struct verbs fake_verbs;
 extern struct fake_faults {
 	int poll_most; /* completions one poll gives at most */
 	bool poll_fails, notify_fails;
+	bool has_no_read;     /* the device */
 	uint32_t inline_most; /* more is refused at create_qp; default 512 */
 	uint32_t cq_most;     /* resize_cq refuses more */
 	int reg_errno;        /* of the next registrations of at least reg_bytes */
@@ -53,7 +54,7 @@ extern struct fake_seen {
 	enum ibv_mtu mtu;
 	struct ibv_ah_attr ah;
 	uint8_t rnr_timer, timeout, retries, rnr_retries;
-	uint32_t inline_bytes;
+	uint32_t inline_bytes, n_reads;
 } fake_seen;
 
 void fake_reset(void);
@@ -70,7 +71,7 @@ int fake_lifeline(struct ibv_context *c);
  * by the CPU is fatal; *ret_real are the same bytes for the test. Any thread. */
 void fake_gpu_alloc(uint64_t bytes, void **ret_seen, unsigned char **ret_real, int *ret_fd);
 void fake_gpu_free(void *seen);
-extern unsigned int fake_n_dmabufs, fake_n_peer_memory; /* registered so, ever */
+extern _Atomic unsigned int fake_n_dmabufs, fake_n_peer_memory; /* registered so, ever */
 /* The number of queue pairs, regions, ids, queues and channels that were not given back. */
 unsigned int fake_leaks(void);
 unsigned int fake_rnr(void); /* sends that met no receive */

@@ -21,6 +21,7 @@ struct held {
 struct pair {
 	struct ibv_qp qp;
 	uint32_t dest, inline_most;
+	uint8_t reads, is_read_from; /* at once */
 	unsigned int place; /* n-th of its owner's, as far as the fake can tell: by number */
 	struct ibv_recv_wr recv[RECVS];
 	struct ibv_sge recv_sge[RECVS];
@@ -89,6 +90,10 @@ int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		qp->state = a->qp_state;
 	if (mask & IBV_QP_DEST_QPN)
 		p->dest = a->dest_qp_num;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		p->reads = a->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		p->is_read_from = a->max_dest_rd_atomic;
 	if (mask & IBV_QP_PATH_MTU)
 		fake_seen.mtu = a->path_mtu;
 	if (mask & IBV_QP_AV)
@@ -148,9 +153,18 @@ static enum ibv_wc_status carry_out(struct pair *p, struct pair *to, const struc
 			    .wc_flags = IBV_WC_WITH_IMM};
 	struct ibv_sge *sge;
 
-	(void)p;
 	if (!to || to->qp.state < IBV_QPS_RTR || to->qp.state > IBV_QPS_SQE)
 		return IBV_WC_RETRY_EXC_ERR;
+	if (wr->opcode == IBV_WR_RDMA_READ) {
+		if (!fake_may_touch(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, n,
+				    IBV_ACCESS_REMOTE_READ) ||
+		    p->reads != 1 || to->is_read_from != 1)
+			return IBV_WC_REM_ACCESS_ERR;
+		/* where a WRITE's bytes come from, a READ's go to */
+		memcpy((void *)(uintptr_t)bytes, fake_bytes(wr->wr.rdma.remote_addr), n);
+		fake_seen.n_reads++;
+		return IBV_WC_SUCCESS;
+	}
 	if (!is_send && n &&
 	    !fake_may_touch(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, n, IBV_ACCESS_REMOTE_WRITE))
 		return IBV_WC_REM_ACCESS_ERR;

@@ -23,6 +23,8 @@ struct peer {
 	char why[ERR_TEXT_MAX];
 	unsigned char *body; /* where MESSAGE bodies go; owned */
 	uint64_t body_bytes;
+	bool reads; /* what is offered: @body is registered */
+	struct link_memory *memory;
 	uint64_t seed;
 	unsigned int hold_percent, discard_percent;
 	struct rng rng;
@@ -58,8 +60,8 @@ static inline int peer_matches(const unsigned char *b, uint64_t n, uint64_t seed
 static int peer_on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
 {
 	struct peer *p = owner;
+	struct err err;
 
-	(void)l;
 	if (p->hold_percent && rng_u64(&p->rng) % 100 < p->hold_percent) {
 		p->n_holds++;
 		return LINK_HOLD;
@@ -71,10 +73,13 @@ static int peer_on_header(void *owner, struct link *l, const struct wire_hdr *h,
 	if (p->discard_percent && rng_u64(&p->rng) % 100 < p->discard_percent)
 		return 0;
 	if (h->body_bytes > p->body_bytes) {
+		link_unregister(l, p->memory);
 		free(p->body);
 		p->body = malloc(h->body_bytes);
 		p->body_bytes = h->body_bytes;
+		p->bad |= p->reads && link_register(l, p->body, p->body_bytes, &p->memory, &err);
 	}
+	link_lands_in(l, p->memory);
 	*ret_body = p->body;
 	return 0;
 }

@@ -302,11 +302,11 @@ static void unknown_flags_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(rdma_hello_check(&h, sizeof(h), &h, &err), 0);
-	h.flags = RDMA_HELLO_RING_BLIND;
+	h.flags = RDMA_HELLO_RING_BLIND | RDMA_HELLO_READS;
 	assert_int_equal(rdma_hello_check(&h, sizeof(h), &h, &err), 0);
-	h.flags |= 2;
+	h.flags |= 4;
 	assert_int_equal(rdma_hello_check(&h, sizeof(h), &h, &err), -EPROTO);
-	assert_non_null(strstr(err.text, "unknown flags 0x3"));
+	assert_non_null(strstr(err.text, "unknown flags 0x7"));
 }
 
 int main(void)

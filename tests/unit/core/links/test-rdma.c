@@ -85,6 +85,41 @@ static void the_smallest_cache_works(void **state)
 	converse(ADDR, 60, 0, 0, 0);
 }
 
+/* What the owner registers is registered once, and for no other memory's sake given up. */
+static void registered_memory_is_registered_once(void **state)
+{
+	struct link_memory *m;
+	struct wire_hdr h;
+	struct ends e;
+	uint64_t before;
+	struct err err;
+
+	(void)state;
+	ends_open(&e);
+	until_up(&e);
+	e.a.discard_percent = 100;
+	before = fake_leaks();
+	assert_int_equal(link_register(e.b.link, bytes, 1 << 20, &m, &err), 0);
+	for (uint64_t i = 0; i < 6; i++) {
+		wire_hdr_init(&h, WIRE_MESSAGE, 1 << 19);
+		h.index = i;
+		assert_int_equal(link_send_from(e.b.link, &h, bytes + (i << 16), m, i), 0);
+	}
+	move(&e, 400);
+	assert_int_equal(e.a.n_frames, 6);
+	assert_int_equal(fake_leaks(), before + 1);
+	link_unregister(e.b.link, m);
+	assert_int_equal(fake_leaks(), before);
+	fake_faults.reg_errno = ENOMEM;
+	fake_faults.reg_bytes = 1 << 20;
+	assert_int_equal(link_register(e.b.link, bytes, 1 << 20, &m, &err), -ENOMEM);
+	assert_null(m);
+	assert_non_null(strstr(err.text, "cannot be registered"));
+	fake_faults.reg_errno = 0;
+	assert_int_equal(link_register(e.b.link, bytes, 1 << 20, &m, &err), 0);
+	ends_close(&e); /* which ends what is registered */
+}
+
 /* Memory that may be unmapped after it was sent is not kept registered; other memory is. */
 static void passing_memory_is_not_kept_registered(void **state)
 {
@@ -104,6 +139,115 @@ static void passing_memory_is_not_kept_registered(void **state)
 	move(&e, 400);
 	assert_int_equal(e.a.n_frames, 6);
 	assert_int_equal(fake_leaks(), before);
+	ends_close(&e);
+}
+
+/* Bodies that are read by their receiver's device, in both directions. */
+static void conversations_of_offers(void **state)
+{
+	struct rdma_options o = use_options();
+
+	(void)state;
+	peers_read = true;
+	for (o.qps = 1; o.qps <= 3; o.qps++) {
+		rdma_options_use(&o);
+		fake_seen.n_reads = 0;
+		converse(ADDR, 80, 40 * (o.qps - 1), 50, 10);
+		assert_true(fake_seen.n_reads > 10);
+	}
+	fake_faults.has_no_read = true;
+	fake_seen.n_reads = 0;
+	converse(ADDR, 40, 50, 0, 0);
+	assert_int_equal(fake_seen.n_reads, 0);
+	peers_read = false;
+}
+
+static int count_frame(struct peer *p, const struct wire_hdr *h, const void *body)
+{
+	(void)h;
+	(void)body;
+	p->n_frames++;
+	return 0;
+}
+
+static void offer_n(struct peer *p, uint64_t *sent, unsigned int n, uint64_t body)
+{
+	struct wire_hdr h;
+
+	for (; n; n--) {
+		wire_hdr_init(&h, WIRE_MESSAGE, body);
+		h.index = (*sent)++;
+		assert_int_equal(link_send_offer(p->link, &h, bytes, h.index), 0);
+	}
+}
+
+/* An offer goes straight from memory to memory, and is the owner's again when it was read. */
+static void offers_pass_by_the_ring(void **state)
+{
+	struct ends e;
+	uint64_t sent = 0;
+
+	(void)state;
+	ends_open(&e);
+	until_up(&e);
+	assert_true(link_reads(e.a.link) && link_reads(e.b.link));
+	e.a.reads = true;
+	e.a.hold_percent = 100;
+	offer_n(&e.b, &sent, 3, 1 << 20);
+	move(&e, 100);
+	assert_int_equal(e.b.n_sent, 0);
+	e.a.hold_percent = 0;
+	link_resume(e.a.link);
+	e.a.on_frame = count_frame;
+	move(&e, 100);
+	assert_int_equal(e.a.n_frames, 3);
+	assert_int_equal(e.b.n_sent, 3);
+	assert_int_equal(fake_seen.n_reads, 3);
+	assert_memory_equal(e.a.body, bytes, 1 << 20);
+	assert_int_equal(rdma_of(e.b.link)->tx_ring_sent, 0);
+	e.a.discard_percent = 100; /* ... which needs no READ */
+	offer_n(&e.b, &sent, 3, 1 << 20);
+	move(&e, 100);
+	assert_int_equal(e.b.n_sent, 6);
+	assert_int_equal(fake_seen.n_reads, 3);
+	ends_close(&e);
+}
+
+/* An owner that has registered nothing is offered nothing by a peer that keeps the rules. */
+static void an_offer_that_goes_nowhere_ends_the_link(void **state)
+{
+	struct ends e;
+	uint64_t sent = 0;
+
+	(void)state;
+	ends_open(&e);
+	offer_n(&e.b, &sent, 1, 1 << 20);
+	move(&e, 100);
+	expect_end(&e.a, -EPROTO, "it offers what is no body of a message");
+	ends_close(&e);
+}
+
+/* What it was offered is gone before it could be read. */
+static void a_read_that_fails_ends_the_link(void **state)
+{
+	struct ends e;
+	uint64_t sent = 0;
+
+	(void)state;
+	ends_open(&e);
+	until_up(&e);
+	e.a.reads = true;
+	e.a.hold_percent = 100;
+	offer_n(&e.b, &sent, 1, 1 << 20);
+	move(&e, 100);
+	e.a.hold_percent = 0;
+	link_resume(e.a.link);
+	fake_faults.send_number = 1;
+	fake_faults.send_status = IBV_WC_REM_ACCESS_ERR;
+	move(&e, 100);
+	assert_int_equal(e.a.n_closed, 1);
+	assert_non_null(strstr(e.a.why, "IBV_WC_REM_ACCESS_ERR"));
+	assert_int_equal(e.a.n_frames, 0);
 	ends_close(&e);
 }
 
@@ -207,7 +351,12 @@ int main(void)
 		T(a_conversation_over_several_queue_pairs),
 		T(the_smallest_ring_works),
 		T(the_smallest_cache_works),
+		T(registered_memory_is_registered_once),
 		T(passing_memory_is_not_kept_registered),
+		T(conversations_of_offers),
+		T(offers_pass_by_the_ring),
+		T(an_offer_that_goes_nowhere_ends_the_link),
+		T(a_read_that_fails_ends_the_link),
 		T(a_holding_reader_stops_its_writer),
 		T(queue_pairs_may_overtake_each_other),
 		T(control_sends_never_outnumber_receives),
