@@ -64,6 +64,8 @@ static int check_welcome(const struct wire_hdr *h, const void *body, struct err 
 		return bad(h, err, "same_clock", m.same_clock);
 	if (m.wants_groups > 1)
 		return bad(h, err, "wants_groups", m.wants_groups);
+	if (m.nccl > NCCL_FULL)
+		return bad(h, err, "nccl", m.nccl);
 	return 0;
 }
 
@@ -222,6 +224,25 @@ static int check_point(const struct wire_hdr *h, const void *body, struct err *e
 	return check_deps(h, (const char *)body + sizeof(m), m.n_deps, err);
 }
 
+static int check_took_of(const struct wire_hdr *h, const struct wire_took *m, struct err *err)
+{
+	if (m->algorithm >= WIRE_NCCL_DIRECT)
+		return bad(h, err, "algorithm", m->algorithm);
+	if (m->protocol >= WIRE_NCCL_PROTOCOLS)
+		return bad(h, err, "protocol", m->protocol);
+	if (m->n_channels > WIRE_CHANNELS_MAX || (m->n_channels && h->seq & WIRE_SEQ_P2P))
+		return bad(h, err, "n_channels", m->n_channels);
+	return 0;
+}
+
+static int check_took(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_took m;
+
+	memcpy(&m, body, sizeof(m));
+	return check_took_of(h, &m, err);
+}
+
 static int check_arrive(const struct wire_hdr *h, const void *body, struct err *err)
 {
 	struct wire_arrive m;
@@ -247,6 +268,8 @@ static int check_arrive(const struct wire_hdr *h, const void *body, struct err *
 			       h->seq & WIRE_SEQ_P2P ? "point-to-point ops" : "collectives");
 	if (m.n_p2p && m.kind != WIRE_KIND_SENDRECV)
 		return bad(h, err, "n_p2p", m.n_p2p);
+	if (check_took_of(h, &m.took, err))
+		return -EPROTO;
 	for (i = 0; i < m.n_p2p; i++) {
 		memcpy(&p2p, (const char *)body + sizeof(m) + (size_t)i * sizeof(p2p), sizeof(p2p));
 		if (p2p.is_send > 1)
@@ -269,6 +292,26 @@ static int check_release(const struct wire_hdr *h, const void *body, struct err 
 	memcpy(&m, body, sizeof(m));
 	if (m.end_ns < m.start_ns)
 		return bad(h, err, "end_ns", m.end_ns);
+	return 0;
+}
+
+static int check_flow(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_flow m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.is_send > 1)
+		return bad(h, err, "is_send", m.is_send);
+	if (m.algorithm >= WIRE_NCCL_ALGORITHMS)
+		return bad(h, err, "algorithm", m.algorithm);
+	if (m.protocol >= WIRE_NCCL_PROTOCOLS)
+		return bad(h, err, "protocol", m.protocol);
+	if (h->lane >= WIRE_CHANNELS_MAX)
+		return bad(h, err, "lane", h->lane);
+	if (m.n_messages == 0 || m.n_messages > WIRE_FLOW_MESSAGES_MAX)
+		return bad(h, err, "n_messages", m.n_messages);
+	if (m.message_bytes > WIRE_CONTROL_MAX)
+		return bad(h, err, "message_bytes", m.message_bytes);
 	return 0;
 }
 
@@ -366,6 +409,9 @@ static const struct body_rule {
 	[WIRE_POINT] = {SIZE_ANY, check_point},
 	[WIRE_MOVE] = {sizeof(struct wire_move), check_any},
 	[WIRE_CLASSES] = {SIZE_ANY, check_classes},
+	[WIRE_FLOW] = {sizeof(struct wire_flow), check_flow},
+	[WIRE_WANT] = {0, check_any},
+	[WIRE_TOOK] = {sizeof(struct wire_took), check_took},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

@@ -34,6 +34,9 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_POINT] = "POINT",
 	[WIRE_MOVE] = "MOVE",
 	[WIRE_CLASSES] = "CLASSES",
+	[WIRE_FLOW] = "FLOW",
+	[WIRE_WANT] = "WANT",
+	[WIRE_TOOK] = "TOOK",
 };
 
 static const char *const exchange_names[] = {
@@ -41,6 +44,8 @@ static const char *const exchange_names[] = {
 	[EXCHANGE_MESSAGES] = "messages",
 	[EXCHANGE_PAYLOAD] = "payload",
 };
+
+static const char *const nccl_names[] = {[NCCL_GATE] = "gate", [NCCL_FULL] = "full"};
 
 #define DATA_LIST "mirror, fill, identity, none"
 static const char *const data_names[] = {
@@ -53,6 +58,11 @@ static const char *const data_names[] = {
 const char *wire_type_name(uint32_t type)
 {
 	return type < WIRE_TYPE_END && type_names[type] ? type_names[type] : "?";
+}
+
+const char *wire_nccl_name(uint32_t n)
+{
+	return n < ARRAY_SIZE(nccl_names) ? nccl_names[n] : "?";
 }
 
 const char *wire_exchange_name(uint32_t e)

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 14
+#define WIRE_VERSION 16
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -65,6 +65,11 @@ enum wire_type {
 		     * meaning once its gate is open */
 	WIRE_CLASSES, /* d->w before WELCOME, where there are several: uint32 class of each world
 			 rank */
+	WIRE_FLOW, /* w->d struct wire_flow: messages that NCCL's own proxy will send to hdr.peer in
+		    * an op, or receive from it, on channel hdr.lane; before the first of them */
+	WIRE_WANT, /* w->d empty: NCCL's proxy has posted the receive of message hdr.index of a flow
+		    */
+	WIRE_TOOK, /* w->d struct wire_took: of an op that has arrived WIRE_ARRIVE_UNDECIDED */
 	WIRE_TYPE_END
 };
 /* How a note begins that is no warning. */
@@ -73,6 +78,9 @@ enum wire_type {
 #define WIRE_NOTE_NO_GPU "no GPU: "   /* what stands in for one */
 #define WIRE_NOTE_VERSION "version: " /* for versions.txt: "version: torch 2.11.0" */
 #define WIRE_NOTE_DECIDED "decided by: " /* nboxd's own: what a scheduler decides ops by */
+/* nboxd's own, of NCCL's own messages: what NCCL took for each kind of op; how many there were */
+#define WIRE_NOTE_TOOK "NCCL took: "
+#define WIRE_NOTE_TRAFFIC "NCCL's messages: "
 
 /* An nboxd that its own workers started, over shm, has an address that begins so. A worker that
  * said BYE there waits until the link is closed. */
@@ -91,10 +99,17 @@ struct wire_hdr {
 	uint32_t comm;       /* the daemon's number of the communicator */
 	uint32_t rank;       /* comm rank of the real rank that the frame is of/for */
 	uint32_t peer;       /* MESSAGE: comm rank at the other end */
-	uint16_t lane;       /* MESSAGE: lane of the schedule */
-	uint16_t flags;
+	uint16_t lane;       /* MESSAGE: lane of the schedule; of NCCL's own: the channel */
+	uint16_t flags;      /* MESSAGE: WIRE_MESSAGE_...; FLOW: WIRE_FLOW_... */
 };
 _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
+
+/* d->w, of NCCL's own messages: no real rank's data have come into it. Its bytes mean nothing, and
+ * stand for the element that changes no result. */
+#define WIRE_MESSAGE_IDENTITY 1
+/* A receive whose buffer is registered with the link: the body may be one that the worker's device
+ * reads from where it lies (link_send_offer()). */
+#define WIRE_FLOW_READS 1
 
 #define WIRE_BODY_MAX (UINT64_C(1) << 32)
 #define WIRE_CONTROL_MAX (UINT64_C(1) << 22) /* every type but MESSAGE, BOOT */
@@ -106,8 +121,12 @@ _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
 #define WIRE_DTYPES 12       /* COLL_DTYPES */
 #define WIRE_ALGOS 4         /* SCHED_ALGOS */
 #define WIRE_CHANNELS_MAX 1024
-#define WIRE_WORLD_MAX UINT32_C(65536)     /* ranks of the largest world */
-#define WIRE_COUNT_MAX (UINT64_C(1) << 40) /* elements, or bytes of one p2p call */
+#define WIRE_NCCL_DIRECT 7                         /* sends and receives; PLUGIN_N_ALGORITHMS */
+#define WIRE_NCCL_ALGORITHMS 8                     /* enum plugin_algorithm, and that */
+#define WIRE_NCCL_PROTOCOLS 3                      /* PLUGIN_N_PROTOCOLS */
+#define WIRE_FLOW_MESSAGES_MAX (UINT64_C(1) << 26) /* a bit each is kept */
+#define WIRE_WORLD_MAX UINT32_C(65536)             /* ranks of the largest world */
+#define WIRE_COUNT_MAX (UINT64_C(1) << 40)         /* elements, or bytes of one p2p call */
 
 /* Fills magic, version, type and body_bytes; zeroes the rest. */
 void wire_hdr_init(struct wire_hdr *h, enum wire_type type, uint64_t body_bytes);
@@ -115,8 +134,13 @@ void wire_hdr_init(struct wire_hdr *h, enum wire_type type, uint64_t body_bytes)
 int wire_hdr_check(const struct wire_hdr *h, struct err *err);
 
 enum wire_exchange { EXCHANGE_NONE, EXCHANGE_MESSAGES, EXCHANGE_PAYLOAD };
+/* Whose messages an op has. GATE: nbox's schedules, and the real NCCL knows real ranks alone. FULL:
+ * NCCL's own, at the virtual size; exchange says whether they have bodies (payload) or not
+ * (messages), ARRIVE, RELEASE and DONE are as with exchange none. */
+enum wire_nccl { NCCL_GATE, NCCL_FULL };
 enum wire_data { DATA_MIRROR, DATA_FILL, DATA_IDENTITY, DATA_NONE };
 const char *wire_exchange_name(uint32_t e);
+const char *wire_nccl_name(uint32_t n);
 const char *wire_data_name(uint32_t d);
 int wire_data_parse(const char *name, uint32_t *ret, struct err *err);
 
@@ -148,7 +172,7 @@ struct wire_welcome {
 	uint32_t data;         /* enum wire_data; COMM_READY has each communicator's */
 	uint32_t same_clock;   /* 1: the worker's clock is the daemon's */
 	uint32_t wants_groups; /* 1: tell by GROUP what groups the job has */
-	uint32_t unused;
+	uint32_t nccl;         /* enum wire_nccl */
 };
 
 /* A group of the job, by the name that is part of its keys in the store. The world ranks follow, in
@@ -199,6 +223,14 @@ struct wire_comm_ready {
 	uint8_t data[16]; /* enum wire_data for each coll_kind */
 };
 
+/* What NCCL itself takes for a collective, as its profiler tells. */
+struct wire_took {
+	uint32_t algorithm;  /* enum plugin_algorithm */
+	uint32_t protocol;   /* enum plugin_protocol */
+	uint32_t n_channels; /* 0: it does not tell */
+	uint32_t unused;
+};
+
 /* One op, as the call gave it: sizes are NCCL's own (count as passed). */
 struct wire_arrive {
 	uint64_t arrive_ns; /* in the daemon's clock */
@@ -213,10 +245,17 @@ struct wire_arrive {
 	uint64_t call_ns, work_ns, host;
 	uint32_t stream;
 	uint32_t n_deps; /* struct wire_dep that follow the point-to-point calls */
+	struct wire_took took;
 };
 /* REPLAYED: from a captured graph. NO_EDGES: the worker does not see the job's events; the deps are
- * the member's last op. */
-enum { WIRE_ARRIVE_REPLAYED = 1, WIRE_ARRIVE_NO_EDGES = 2, WIRE_ARRIVE_ONESIDED = 4 };
+ * the member's last op. UNDECIDED: NCCL has not told yet what it takes, or that it takes nothing:
+ * TOOK follows, and nobody may ask a model of the op before. */
+enum {
+	WIRE_ARRIVE_REPLAYED = 1,
+	WIRE_ARRIVE_NO_EDGES = 2,
+	WIRE_ARRIVE_ONESIDED = 4,
+	WIRE_ARRIVE_UNDECIDED = 8
+};
 
 /* A point of a rank's timeline: an op's arrival, a place in a stream that the device has reached,
  * or the return of a call that made the host wait. Each has a name, a number that the worker gives
@@ -271,6 +310,16 @@ struct wire_release {
 	uint64_t start_ns, end_ns; /* daemon's clock */
 	uint64_t number;           /* of the op in the run */
 	uint64_t n_messages;       /* ONESIDED: so many come, of all that it waits for */
+};
+
+/* hdr.comm, rank, peer, seq, lane say of what. */
+struct wire_flow {
+	uint32_t is_send;
+	uint32_t algorithm;     /* enum plugin_algorithm, or WIRE_NCCL_DIRECT */
+	uint32_t protocol;      /* enum plugin_protocol */
+	uint32_t n_channels;    /* of the op */
+	uint64_t n_messages;    /* at least 1 */
+	uint64_t message_bytes; /* none has more */
 };
 
 struct wire_move {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nccl-plugin/plugin.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"
 #include "wire/wire.h"
@@ -233,6 +234,7 @@ static void an_arrive_is_checked(void **state)
 	SPOIL(WIRE_ARRIVE, m, arrive.count, WIRE_COUNT_MAX + 1);
 	SPOIL(WIRE_ARRIVE, m, p2p[1].is_send, 2);
 	SPOIL(WIRE_ARRIVE, m, p2p[1].bytes, WIRE_COUNT_MAX + 1);
+	SPOIL(WIRE_ARRIVE, m, arrive.took.n_channels, 1); /* NCCL takes nothing for these */
 	assert_int_equal(check(WIRE_ARRIVE, 7, &m, 10), -EPROTO);
 	seq = 0;
 	assert_int_equal(check(WIRE_ARRIVE, 7, &m, sizeof(m)), -EPROTO);
@@ -240,6 +242,26 @@ static void an_arrive_is_checked(void **state)
 	SPOIL(WIRE_ARRIVE, ring, kind, COLL_KINDS);
 	SPOIL(WIRE_ARRIVE, ring, dtype, COLL_DTYPES);
 	SPOIL(WIRE_ARRIVE, ring, n_p2p, 1);
+	ring.took = (struct wire_took){PLUGIN_TREE, PLUGIN_LL, 24, 0};
+	GOOD(WIRE_ARRIVE, ring);
+	SPOIL(WIRE_ARRIVE, ring, took.algorithm, WIRE_NCCL_DIRECT);
+}
+
+static void what_nccl_took_is_checked(void **state)
+{
+	struct wire_took m = {PLUGIN_RING, PLUGIN_SIMPLE, WIRE_CHANNELS_MAX, 0};
+
+	(void)state;
+	seq = 0;
+	GOOD(WIRE_TOOK, m);
+	SPOIL(WIRE_TOOK, m, algorithm, WIRE_NCCL_DIRECT);
+	SPOIL(WIRE_TOOK, m, protocol, PLUGIN_N_PROTOCOLS);
+	SPOIL(WIRE_TOOK, m, n_channels, WIRE_CHANNELS_MAX + 1);
+	seq = WIRE_SEQ_P2P;
+	SPOIL(WIRE_TOOK, m, n_channels, 1);
+	m.n_channels = 0; /* of a group that has collectives, too */
+	GOOD(WIRE_TOOK, m);
+	seq = 0;
 }
 
 static void a_point_is_checked(void **state)
@@ -354,6 +376,7 @@ int main(void)
 		cmocka_unit_test(a_comm_ready_is_checked),
 		cmocka_unit_test(splits_and_shrinks_are_checked),
 		cmocka_unit_test(an_arrive_is_checked),
+		cmocka_unit_test(what_nccl_took_is_checked),
 		cmocka_unit_test(a_point_is_checked),
 		cmocka_unit_test(texts_are_checked),
 		cmocka_unit_test(a_status_is_checked),
