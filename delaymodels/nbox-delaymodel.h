@@ -72,6 +72,10 @@ struct nbox_op {
 	double window_ns; /* for extra(): of an all-to-all, by AllToAll or by sends and receives,
 			   * how long its ranks computed just before it, the least; < 0: not known
 			   */
+	/* For plan(): what the job's own NCCL took for this op at the virtual size: enum nbox_algo
+	 * (a ring is NBOX_RING for every kind), enum nbox_proto, channels. took_lanes 0: not known
+	 */
+	uint32_t took_algo, took_proto, took_lanes;
 };
 
 /* A link of a message's path. */
@@ -201,6 +205,10 @@ struct nbox_plan {
 	const char *own_source;
 	double own_cost_ns[NBOX_CANDIDATES_MAX];
 	uint32_t own_algo, own_proto, own_lanes;
+	/* Where the op has took_lanes: whether this is the plan of what NCCL took, or why not
+	 * (static) */
+	uint32_t is_taken;
+	const char *why_not_taken;
 };
 
 /* Lent by the host for the life of the model. */

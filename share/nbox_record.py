@@ -21,8 +21,11 @@ FRAME_MAX = 16 << 20
 KINDS = ["AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AllToAll", "Gather", "Scatter", "SendRecv"]
 DTYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"]
 ALGOS = ["ring", "tree", "direct", "chain"]
+TOOK_ALGORITHMS = ["tree", "ring", "CollNet direct", "CollNet chain", "NVLS", "NVLS tree", "PAT"]
+TOOK_PROTOCOLS = ["LL", "LL128", "Simple"]
 HOW = ["model", "symmetry", "simulated"]
 EXCHANGES = ["none", "messages", "payload"]
+NCCL = ["gate", "full"]
 DATA = ["mirror", "fill", "identity", "none"]
 SOURCES = ["world", "all real", "parent", "color", "job's list", "store", "layout", "template", "guess"]
 SURE = ["exact", "guessed"]
@@ -30,16 +33,16 @@ POINTS = ["stream", "host"]
 
 # Of each kind of row: its name; fields behind the letter that struct has for their type; lists with those of an entry; fields that are words.
 ROWS = {
-    1: ("HEADER", "I world_size n_nodes gpus_per_node n_real exchange data Q seed start_ns start_unix_ns 512s model 256s layout data_for retimed_of Q n_warm_up", {},
-        {"exchange": EXCHANGES, "data": DATA}),
+    1: ("HEADER", "I world_size n_nodes gpus_per_node n_real exchange data Q seed start_ns start_unix_ns 512s model 256s layout data_for retimed_of Q n_warm_up I nccl unused", {},
+        {"exchange": EXCHANGES, "data": DATA, "nccl": NCCL}),
     2: ("END", "Q n_lost clock_error_ns I n_lost_notes lost_errno Q n_debts debt_ns", {}, {}),
     3: ("COMM", "I number parent n_ranks base stride source sure axes", {"members": "I", "real": "I rank world_rank"},
         {"source": SOURCES, "sure": SURE}),
     4: ("OP", "Q number seq name host bytes count call_ns arrive_ns start_ns due_ns release_ns local_done_ns virtual_arrive_ns virtual_end_ns "
         "plain_arrive_ns plain_end_ns d model_ns injected_ns Q n_messages I comm rank world_rank stream kind dtype redop root algo how flags "
-        "waited_for Q exposed_ns work_ns order done_order d shared_ns queued_ns waited_ns",
+        "waited_for Q exposed_ns work_ns order done_order d shared_ns queued_ns waited_ns I took_algorithm took_protocol took_channels unused",
         {"deps": "Q name I is_same_stream unused", "calls": "I peer is_send Q bytes"},
-        {"kind": KINDS, "dtype": DTYPES, "algo": ALGOS, "how": HOW}),
+        {"kind": KINDS, "dtype": DTYPES, "algo": ALGOS, "how": HOW, "took_algorithm": TOOK_ALGORITHMS, "took_protocol": TOOK_PROTOCOLS}),
     5: ("POINT", "Q name host call_ns time_ns virtual_ns plain_ns exposed_ns I world_rank stream kind is_host_bound Q work_ns order",
         {"deps": "Q name I is_same_stream unused"}, {"kind": POINTS}),
     6: ("JOB", "I unused", {"texts": "1s"}, {}),

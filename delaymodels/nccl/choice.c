@@ -170,6 +170,33 @@ float choice_us(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t pro
 	return cost_us(c, &cost, kind, algo, proto, bytes);
 }
 
+int choice_take(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto,
+		uint32_t n_channels, uint64_t bytes, struct choice *ret)
+{
+	struct choice ch = {.algo = algo, .proto = proto};
+	const char *why_not;
+
+	if (!cost_exists(kind, algo, proto) ||
+	    (proto != NBOX_SIMPLE && cost_bus_bw(c, kind, algo, proto) <= 0))
+		return -1;
+	ch.cost_us = choice_us(c, kind, algo, proto, bytes, &why_not);
+	if (algo > ALGO_RING && ch.cost_us < 0)
+		return -1;
+	ch.n_of_comm = c->n_channels;
+	set_channels(c, bytes, &ch);
+	deal(c, kind, bytes, &ch);
+	if (n_channels) {
+		/* where so many bytes would take more it has no more */
+		if (n_channels < ch.n_channels || n_channels > ch.n_of_comm)
+			ch.n_of_comm = n_channels;
+		ch.n_channels = n_channels;
+		deal(c, kind, bytes, &ch);
+	}
+	set_chunk(c, kind, &ch);
+	*ret = ch;
+	return 0;
+}
+
 int choice_make(const struct comm *c, const struct tuner *t, uint32_t kind, uint64_t bytes,
 		struct choice *ret)
 {
@@ -194,6 +221,7 @@ int choice_make(const struct comm *c, const struct tuner *t, uint32_t kind, uint
 	if (ch.algo == N_ALGOS)
 		return -1;
 	set_channels(c, bytes, &ch);
+	ch.n_of_comm = c->n_channels;
 	told = decided_op(c, kind);
 	n_told = told ? decided_channels(c, told, ch.algo, ch.proto, bytes) : 0;
 	ch.n_channels = n_told ? n_told : ch.n_channels;

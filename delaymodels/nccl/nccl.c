@@ -6,6 +6,7 @@
  * cheapest, cut into channels and chunks (choice.c). Parameters come first, then the variables that
  * the job has in its environment, then NCCL's defaults. README.md says how far the decisions agree
  * with NCCL's. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@ struct nccl {
 	struct setting setting;
 	struct tuner tuner;
 	struct decisions decisions; /* n 0: there is no decision file */
+	/* Parameters that ask what NCCL would do otherwise: they go before what it took. */
+	int has_algo, has_proto, has_channels, has_rule;
 	/* By what ops of the file are decided, and others, where there is one. */
 	char told_source[SOURCE], other_source[SOURCE];
 };
@@ -113,6 +116,10 @@ static int nccl_create(const struct nbox_host *host, const struct nbox_next *nex
 		return -1;
 	}
 	m->host = host;
+	m->has_algo = nbox_value(kv, n_kv, "algo") != NULL;
+	m->has_proto = nbox_value(kv, n_kv, "proto") != NULL;
+	m->has_channels = nbox_value(kv, n_kv, "channels") != NULL;
+	m->has_rule = nbox_value(kv, n_kv, "version") || nbox_value(kv, n_kv, "tuner");
 	if (read_all(m, kv, n_kv) < 0) {
 		nccl_destroy(m);
 		return -1;
@@ -249,7 +256,7 @@ static void set_lanes(const struct comm *c, const struct nbox_op *op, const stru
 	if (ch->algo == ALGO_RING && ch->proto == NBOX_LL)
 		bw = ll_ring_lane_bw(c, ch, bw);
 	else
-		bw /= ch->algo == ALGO_TREE ? 2 * c->n_channels : c->n_channels;
+		bw /= ch->algo == ALGO_TREE ? 2 * ch->n_of_comm : ch->n_of_comm;
 	ret->lane_bytes = (ch->lane_bytes + elem - 1) / elem * elem;
 	/* channels of the graph are followed by as many with the second tree, and so on */
 	for (uint32_t i = 0; ch->algo == ALGO_TREE && i < ch->n_channels; i++)
@@ -343,6 +350,54 @@ static void plan_p2p(const struct nccl *m, const struct comm *c, const struct nb
 		ret->lane_bytes_per_ns[NBOX_INTER] = RING_LANE_BYTES_PER_NS;
 }
 
+/* --- what NCCL took ---------------------------------------------------------------- */
+
+/* Our number of the algorithm; N_ALGOS: CollNet, of whose times nothing is known. */
+static uint32_t algo_taken(uint32_t algo)
+{
+	uint32_t a = 0;
+
+	while (a < N_ALGOS && (algo == NBOX_COLLNET || algo_of(a, NBOX_ALLREDUCE) != algo))
+		a++;
+	return a;
+}
+
+/* The choice that the job's NCCL made for @op. Return: 0; -1: the rules decide, as *ret_why_not
+ * (static; NULL: it told nothing) says. */
+static int take(const struct nccl *m, const struct comm *c, const struct nbox_op *op,
+		uint64_t bytes, struct choice *ch, const char **ret_why_not)
+{
+	const struct setting *s = c->setting;
+	uint32_t algo;
+
+	*ret_why_not = NULL;
+	if (op->struct_size < offsetof(struct nbox_op, took_lanes) + sizeof(op->took_lanes) ||
+	    !op->took_lanes)
+		return -1;
+	algo = algo_taken(op->took_algo);
+	if (m->has_rule)
+		*ret_why_not = "its version= or tuner= asks for what other rules say";
+	else if (algo == N_ALGOS || op->took_proto >= N_PROTOS)
+		*ret_why_not = "it knows nothing of its times";
+	else if ((m->has_algo || op->algo != NBOX_ALGO_ANY) && !s->algo[op->kind][algo])
+		*ret_why_not = "its algo=, or --algo, asks for another algorithm";
+	else if (m->has_proto && !s->proto[op->kind][op->took_proto])
+		*ret_why_not = "its proto= asks for another protocol";
+	else if (choice_take(c, op->kind, algo, op->took_proto,
+			     m->has_channels ? 0 : op->took_lanes, bytes, ch) < 0)
+		*ret_why_not = "it knows nothing of its times";
+	return *ret_why_not ? -1 : 0;
+}
+
+static void tell_taken(const char *why_not, struct nbox_plan *ret)
+{
+	if (ret->struct_size <
+	    offsetof(struct nbox_plan, why_not_taken) + sizeof(ret->why_not_taken))
+		return;
+	ret->is_taken = !why_not;
+	ret->why_not_taken = why_not;
+}
+
 /* --- the question ------------------------------------------------------------------ */
 
 /* A user's --algo leaves NCCL the other half of the choice. Return: 0; -1: not for this kind. */
@@ -365,6 +420,7 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 	const struct nccl *m = model;
 	uint64_t bytes = op->bytes;
 	struct setting setting;
+	const char *why_not;
 	struct comm c, own;
 	struct choice ch;
 
@@ -388,6 +444,15 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 	}
 	if (op->kind == NBOX_ALLGATHER || op->kind == NBOX_REDUCESCATTER)
 		bytes *= op->n_ranks;
+	if (take(m, &c, op, bytes, &ch, &why_not) == 0) {
+		plan_collective(m, &c, op, fabric, &ch, bytes, ret);
+		set_candidates(&c, NULL, op->kind, bytes, ret);
+		ret->source = m->has_channels ? "NCCL itself, but for the channels" : "NCCL itself";
+		tell_taken(NULL, ret);
+		return 0;
+	}
+	if (why_not)
+		tell_taken(why_not, ret);
 	if (choice_make(&c, &m->tuner, op->kind, bytes, &ch) < 0) {
 		m->host->error(
 			m->host,

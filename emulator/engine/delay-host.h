@@ -51,13 +51,14 @@ struct delay_chain {
 	struct delay_job job;               /* all 0: none has joined */
 	const char *asked[DELAY_MAX_ASKED]; /* variables that models asked for */
 	size_t n_asked;
-	uint32_t algos[COLL_KINDS];       /* that the user asked for; or NBOX_ALGO_ANY */
-	const char *decided_by;           /* source of the last plan, or NULL */
-	const struct fabric *fabric;      /* borrowed, or NULL */
-	const struct delay_scale *scale;  /* the same */
-	struct delay_instance *scheduler; /* owned, or NULL */
-	struct delay_instance *items;     /* owned; [0] the base model, or that of the scheduler's
-					   * links; then decorators */
+	uint32_t algos[COLL_KINDS];        /* that the user asked for; or NBOX_ALGO_ANY */
+	const char *decided_by, *taken_by; /* source of the last plan by rule, of NCCL's own; or
+					    * NULL */
+	const struct fabric *fabric;       /* borrowed, or NULL */
+	const struct delay_scale *scale;   /* the same */
+	struct delay_instance *scheduler;  /* owned, or NULL */
+	struct delay_instance *items;      /* owned; [0] the base model, or that of the scheduler's
+					    * links; then decorators */
 	size_t n;
 	char *description;  /* owned */
 	struct moment now;  /* delay_set_moment() */

@@ -102,7 +102,7 @@ int delay_plan(struct delay_chain *d, const struct nbox_op *op, const struct nbo
 		if (plan.whole_ns >= 0)
 			plan.whole_ns *= delay_scale(d, op);
 		*ret = plan;
-		d->decided_by = plan.source;
+		*(plan.is_taken ? &d->taken_by : &d->decided_by) = plan.source;
 	}
 	return delay_answer(d, r, err);
 }

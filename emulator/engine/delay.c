@@ -308,7 +308,7 @@ static int remake(struct delay_instance *in, struct err *err)
 		return r;
 	}
 	in->plugin.table.destroy(model);
-	in->chain->decided_by = NULL;
+	in->chain->decided_by = in->chain->taken_by = NULL;
 	return 0;
 }
 
@@ -365,6 +365,11 @@ uint32_t delay_algo(const struct delay_chain *d, uint32_t kind)
 const char *delay_decided_by(const struct delay_chain *d)
 {
 	return d->decided_by;
+}
+
+const char *delay_taken_by(const struct delay_chain *d)
+{
+	return d->taken_by;
 }
 
 /* --- what it is ------------------------------------------------------------ */

@@ -59,8 +59,11 @@ const char *delay_job_differs(const struct delay_chain *d, const struct delay_jo
 /* Has the scheduler plan ops of @kind by @algo (enum nbox_algo). */
 void delay_set_algo(struct delay_chain *d, uint32_t kind, uint32_t algo);
 uint32_t delay_algo(const struct delay_chain *d, uint32_t kind); /* NBOX_ALGO_ANY: its choice */
-/* What the scheduler's last plan was decided by: "NCCL 2.28.9, the job's"; NULL: there was none. */
+/* What the scheduler's last plan was decided by that is not of what NCCL took: "NCCL 2.28.9, the
+ * job's"; NULL: there was none. */
 const char *delay_decided_by(const struct delay_chain *d);
+/* The same of the last one that is: "NCCL itself". */
+const char *delay_taken_by(const struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bitmap.h"
+#include "nccl-plugin/plugin.h"
 #include "schedule/tree.h"
 
 _Static_assert((int)NBOX_INTRA == (int)HOP_INTRA && (int)NBOX_INTER == (int)HOP_INTER &&
@@ -17,6 +18,10 @@ _Static_assert((int)NBOX_SENDRECV == (int)COLL_SENDRECV && (int)NBOX_ALLREDUCE =
 _Static_assert((int)NBOX_RING == (int)SCHED_RING && (int)NBOX_TREE == (int)SCHED_TREE &&
 		       (int)NBOX_DIRECT == (int)SCHED_DIRECT && (int)NBOX_CHAIN == (int)SCHED_CHAIN,
 	       "the ABI's algorithms are the schedule's");
+
+_Static_assert((int)NBOX_LL == (int)PLUGIN_LL && (int)NBOX_LL128 == (int)PLUGIN_LL128 &&
+		       (int)NBOX_SIMPLE == (int)PLUGIN_SIMPLE,
+	       "the ABI's protocols are NCCL's");
 
 static int has_rank(const struct nbox_op *op, uint32_t world_rank)
 {
@@ -44,6 +49,22 @@ static uint32_t count_nodes(const struct topology *t, const struct membership *m
 	n = (uint32_t)bitmap_count(&seen);
 	bitmap_deinit(&seen);
 	return n ? n : 1;
+}
+
+/* NCCL's number of an algorithm in the ABI's. */
+static uint32_t algo_of_nccl(uint32_t algorithm)
+{
+	static const uint32_t algos[PLUGIN_N_ALGORITHMS] = {
+		[PLUGIN_TREE] = NBOX_TREE,
+		[PLUGIN_RING] = NBOX_RING,
+		[PLUGIN_COLLNET_DIRECT] = NBOX_COLLNET,
+		[PLUGIN_COLLNET_CHAIN] = NBOX_COLLNET,
+		[PLUGIN_NVLS] = NBOX_NVLS,
+		[PLUGIN_NVLS_TREE] = NBOX_NVLS_TREE,
+		[PLUGIN_PAT] = NBOX_PAT,
+	};
+
+	return algorithm < PLUGIN_N_ALGORITHMS ? algos[algorithm] : NBOX_ALGO_ANY;
 }
 
 static void set_flows(struct price *p, const struct sched *s)
@@ -97,6 +118,9 @@ void price_init(struct price *p, const struct sched *s, const struct topology *t
 		.net = &p->net,
 		.has_rank = has_rank,
 		.host = m,
+		.took_algo = algo_of_nccl(s->took.algorithm),
+		.took_proto = s->took.protocol,
+		.took_lanes = s->took.n_channels,
 	};
 	set_flows(p, s);
 }

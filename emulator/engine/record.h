@@ -34,6 +34,7 @@ struct record_header {
 	char retimed_of[256];   /* terminated; the run whose wall times these are, played again on
 				   this world; "": it is a run */
 	uint64_t n_warm_up;     /* of a re-timed run: first steps that the recorded one left out */
+	uint32_t nccl, unused;  /* enum wire_nccl: whose messages its ops had */
 };
 
 /* The last row, written anew with each write. */
@@ -126,6 +127,9 @@ struct record_op {
 	double queued_ns;    /* virtual: for ops of its communicator before it, at this rank */
 	double waited_ns;    /* virtual: for the last rank that it needs, where that arrived once it
 			      * could begin here */
+	/* What NCCL itself took for a collective, where it told (nccl full), in its numbers:
+	 * enum plugin_algorithm, enum plugin_protocol; took_channels 0: it did not */
+	uint32_t took_algorithm, took_protocol, took_channels, unused;
 	uint32_t n_deps, n_calls;
 	const struct record_dep *deps;
 	const struct record_call *calls;

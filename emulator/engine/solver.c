@@ -20,7 +20,8 @@
 
 struct key {
 	uint32_t comm, kind, algo, n_ranks, root, ranks_per_node, n_channels, elem_bytes, slices;
-	uint32_t has_border;
+	struct sched_took took;
+	uint32_t has_border, zero;
 	uint64_t bytes, chunk_bytes;
 	uint64_t n_in, n_in_messages, border_hash;
 	uint64_t phase; /* delay_phase() */
@@ -118,6 +119,7 @@ static void key_make(struct key *k, const struct solver *of, uint32_t comm, cons
 	k->n_channels = s->n_channels;
 	k->elem_bytes = s->elem_bytes;
 	k->slices = s->slices;
+	k->took = s->took;
 	k->bytes = s->bytes;
 	k->chunk_bytes = s->chunk_bytes;
 	k->has_border = b != NULL;

@@ -30,6 +30,11 @@ static bool wants_border(const struct comm *c)
 	return c->ops->config->exchange != EXCHANGE_NONE;
 }
 
+static struct sched_took took_of(const struct wire_arrive *a)
+{
+	return (struct sched_took){a->took.algorithm, a->took.protocol, a->took.n_channels};
+}
+
 static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct sched *s,
 		      struct err *err)
 {
@@ -45,6 +50,7 @@ static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct 
 		.elem_bytes = (uint32_t)coll_dtype_bytes(a->dtype),
 		.bytes = a->count * coll_dtype_bytes(a->dtype),
 		.chunk_bytes = config->chunk_bytes,
+		.took = took_of(a),
 	};
 	return sched_init(s, err);
 }
@@ -124,6 +130,7 @@ int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, s
 	const struct call_key key = {.kind = a->kind,
 				     .dtype = a->dtype,
 				     .root = a->root,
+				     .took = took_of(a),
 				     .count = a->count};
 	CLEANUP(call_freep) struct call *call = NULL;
 	struct call *kept;

@@ -13,7 +13,8 @@
 
 struct call {
 	struct call_key {
-		uint32_t kind, dtype, root, zero;
+		uint32_t kind, dtype, root;
+		struct sched_took took;
 		uint64_t count;
 	} key;
 	struct sched sched;

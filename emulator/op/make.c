@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "base/cleanup.h"
+#include "op/decided.h"
 #include "op/ideal.h"
 #include "op/moment.h"
 #include "op/p2p.h"
@@ -37,9 +38,11 @@ static int fill_collective(struct run *run, struct op *op, struct err *err)
 	asked_add(&c->ops->asked, op->sched->kind, op->sched->bytes, c->n_ranks);
 	r = solver_solve(c->ops->solver, c->number, op->sched, &c->members.map, run->border,
 			 run->number, &run->timing, err);
-	if (r == 0)
-		ideal_apply(c, &run->timing);
-	return r;
+	if (r < 0)
+		return r;
+	decided_count(run);
+	ideal_apply(c, &run->timing);
+	return 0;
 }
 
 int run_make(struct op *op, struct pair_post *ready, struct run **ret, struct err *err)

@@ -21,6 +21,12 @@ struct post;
 struct resharding_steps;
 struct run;
 
+/* decided.h */
+struct ops_decided {
+	uint64_t n, n_by_nccl; /* collectives that were timed */
+	bool is_difference_told, is_other_told;
+};
+
 /* @play and @is_lost may be NULL. */
 struct ops_sink {
 	/* Whether @op waits in vain, or never ends: it is not played. */
@@ -58,6 +64,7 @@ struct ops {
 	uint64_t n_ops;            /* since the start */
 	uint32_t n_open;           /* called by somebody, not done by all */
 	struct asked asked;        /* the collectives so far */
+	struct ops_decided decided;
 	/* of the first op: the summary counts them */
 	bool is_below_bound_told, is_lag_told, is_peers_told, is_left_alone_told;
 	bool is_matrix_met; /* of --alltoall */

@@ -50,6 +50,9 @@ void post_row(const struct post *post, struct record_op *ret)
 		.redop = a->redop,
 		.root = a->root,
 		.algo = op->sched->algo,
+		.took_algorithm = op->sched->took.algorithm,
+		.took_protocol = op->sched->took.protocol,
+		.took_channels = op->sched->took.n_channels,
 		.how = post->how,
 		.flags = post->flags | (a->flags & WIRE_ARRIVE_REPLAYED ? RECORD_REPLAYED : 0) |
 			 (a->flags & WIRE_ARRIVE_NO_EDGES ? RECORD_NO_EDGES : 0) |

@@ -1,6 +1,7 @@
 /* See start.h. */
 #include "op/start.h"
 
+#include "op/decided.h"
 #include "op/make.h"
 #include "op/messages.h"
 #include "op/rule.h"
@@ -67,8 +68,10 @@ int op_start(struct post *post, struct err *err)
 	const struct ops_sink *sink = op->comm->ops->sink;
 	struct pair_post *ready = NULL;
 	bool is_ready;
-	int r;
+	int r = decided_take(post, err);
 
+	if (r < 0)
+		return r;
 	post->has_arrived = true;
 	op->n_arrived++;
 	r = rule_is_ready(op, &ready, err);

@@ -137,6 +137,32 @@ static int find_counts(struct part *p, const struct sizes *sizes,
 			     &p->out, &p->told, err);
 }
 
+/* Whether the run's cluster has the same nodes, but perhaps another number of them. */
+static bool has_same_nodes(const struct config *c)
+{
+	static const enum option_id ids[] = {CONFIG_PRESET, CONFIG_FABRIC, CONFIG_INTER,
+					     CONFIG_INTER_BANDWIDTH, CONFIG_DOMAIN_NODES};
+	bool is_same = c->is_of_run;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		is_same = is_same && c->values[ids[i]].source <= SOURCE_FILE;
+	return is_same;
+}
+
+/* What NCCL took for an op says nothing of one that has other bytes, ranks or nodes. */
+static void forget_taken(struct part *p, const struct config *c)
+{
+	bool is_same = has_same_nodes(c);
+
+	for (uint64_t i = 0; i < p->out.n_ops; i++) {
+		struct record_op *op = &p->out.ops[i];
+		const struct record_op *was = &p->rec->ops[i];
+
+		if (!is_same || op->count != was->count || op->of->n_ranks != was->of->n_ranks)
+			op->took_algorithm = op->took_protocol = op->took_channels = 0;
+	}
+}
+
 int part_make(const struct record *rec, const struct config *config, const struct sizes *sizes,
 	      const struct declared_counts *declared, struct part *ret, struct err *err)
 {
@@ -165,6 +191,7 @@ int part_make(const struct record *rec, const struct config *config, const struc
 		r = find_counts(&p, sizes, declared, err);
 	if (r < 0)
 		return r;
+	forget_taken(&p, config);
 	*ret = p;
 	p = (struct part){.n_comms = 0};
 	return 0;

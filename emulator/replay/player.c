@@ -235,6 +235,7 @@ static int take_op(struct player *p, uint32_t i, struct err *err)
 		.host = host_of(row),
 		.stream = to->stream,
 		.n_deps = (uint32_t)take_deps(p, row, deps),
+		.took = {to->took_algorithm, to->took_protocol, to->took_channels, 0},
 	};
 	struct post *post = NULL;
 	int r;

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "config/open-model.h"
+#include "op/decided.h"
 #include "op/failing.h"
 #include "op/open.h"
 #include "op/rule.h"
@@ -330,9 +331,7 @@ int replay_play(const struct replay *in, struct record *ret, struct replay_told 
 	}
 	if (in->sink.warn && delay_warning(s.ops.delay))
 		in->sink.warn(in->sink.ctx, delay_warning(s.ops.delay));
-	if (delay_decided_by(s.ops.delay))
-		snprintf(told->decided_by, sizeof(told->decided_by), "%s",
-			 delay_decided_by(s.ops.delay));
+	decided_print(&s.ops, told->decided_by, sizeof(told->decided_by));
 	asked = s.ops.asked;
 	asked.kind = -1;
 	open_model_network(in->config, s.ops.delay, &asked, told->network, sizeof(told->network));

@@ -30,6 +30,12 @@ struct sched_p2p {
 	uint32_t sorted; /* entry i: the i-th call in order of direction, peer, lane */
 };
 
+/* What NCCL itself took for a call, in its own numbers (nccl-plugin/plugin.h). */
+struct sched_took {
+	uint32_t algorithm, protocol;
+	uint32_t n_channels; /* 0: not known */
+};
+
 /* A value: copy it freely. The caller fills the upper part, sched_init() the rest. */
 struct sched {
 	enum coll_kind kind;
@@ -40,10 +46,11 @@ struct sched {
 	uint32_t n_rails;        /* NICs that channels leave a node by: rails.h; 0: 1 */
 	uint32_t n_channels;     /* >= 1 */
 	uint32_t elem_bytes;
-	uint64_t bytes;       /* count * elem_bytes of the call */
-	uint64_t chunk_bytes; /* most bytes of one step, of a tree's half of it; 0:
-				 SCHED_CHUNK_DEFAULT */
-	uint32_t slices;      /* messages a step is cut into; 0: 1 */
+	uint64_t bytes;         /* count * elem_bytes of the call */
+	uint64_t chunk_bytes;   /* most bytes of one step, of a tree's half of it; 0:
+				   SCHED_CHUNK_DEFAULT */
+	uint32_t slices;        /* messages a step is cut into; 0: 1 */
+	struct sched_took took; /* for a scheduler of the engine's; nothing here looks at it */
 	/* Of the call, that a channel has, or each tree of a channel: first all first trees, then
 	 * the second ones, which may be left without. Whole elements; 0: even shares. */
 	uint64_t lane_bytes;

@@ -10,6 +10,7 @@
 #include "engine/timing.h"
 #include "members/members.h"
 #include "nbox/export/json-text.h"
+#include "nccl-plugin/words.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"
 #include "wire/wire.h"
@@ -52,6 +53,7 @@ static const struct field header_fields[] = {
 	FIELD(record_header, data_for, TEXT),
 	FIELD(record_header, retimed_of, TEXT),
 	FIELD(record_header, n_warm_up, U64),
+	WORD(record_header, nccl, wire_nccl_name),
 };
 static const struct field end_fields[] = {
 	FIELD(record_end, n_lost, U64),       FIELD(record_end, clock_error_ns, U64),
@@ -107,7 +109,11 @@ static const struct field op_fields[] = {
 	FIELD(record_op, shared_ns, F64),
 	FIELD(record_op, queued_ns, F64),
 	FIELD(record_op, waited_ns, F64),
+	WORD(record_op, took_algorithm, plugin_algorithm_name),
+	WORD(record_op, took_protocol, plugin_protocol_name),
+	FIELD(record_op, took_channels, U32),
 };
+#define N_TOOK 3 /* the last ones: words of nothing where NCCL did not tell */
 static const struct field point_fields[] = {
 	FIELD(record_point, name, U64),          FIELD(record_point, host, U64),
 	FIELD(record_point, call_ns, U64),       FIELD(record_point, time_ns, U64),
@@ -123,10 +129,10 @@ static const struct field point_fields[] = {
 	_Static_assert(offsetof(struct type, field) + sizeof(((struct type *)0)->field) == \
 			       (bytes),                                                    \
 		       "a field of " #type " is not dumped")
-LAST(record_header, n_warm_up, sizeof(struct record_header));
+LAST(record_header, unused, sizeof(struct record_header));
 LAST(record_end, debt_ns, sizeof(struct record_end));
 LAST(record_comm, axes, RECORD_COMM_BYTES);
-LAST(record_op, waited_ns, RECORD_OP_BYTES);
+LAST(record_op, unused, RECORD_OP_BYTES);
 LAST(record_point, order, RECORD_POINT_BYTES);
 
 const char *const dump_kinds[] = {"header", "end", "comm", "op", "point", "job", NULL};
@@ -304,7 +310,10 @@ void dump_print(const struct record *rec, const struct dump *what, FILE *to)
 		comm(&p, &rec->comms[i]);
 	for (uint64_t i = 0; i < rec->n_ops; i++)
 		if (is_wanted(what, RECORD_OP, rec->ops[i].world_rank)) {
-			begin(&p, "OP", &rec->ops[i], op_fields, ARRAY_SIZE(op_fields));
+			bool is_whole = what->is_json || rec->ops[i].took_channels;
+
+			begin(&p, "OP", &rec->ops[i], op_fields,
+			      ARRAY_SIZE(op_fields) - (is_whole ? 0 : N_TOOK));
 			deps(&p, rec->ops[i].deps, rec->ops[i].n_deps);
 			calls(&p, &rec->ops[i]);
 			end(&p);

@@ -15,6 +15,7 @@
 /* Equal ops. */
 struct costs_known {
 	uint32_t comm, kind, root, algo;
+	struct sched_took took;
 	uint64_t bytes;
 	double alone_ns, whole_ns; /* NAN: not known yet */
 	uint64_t hops;             /* UINT64_MAX: so */
@@ -55,7 +56,8 @@ static struct costs_known *find_known(struct costs *c, const struct job_op *op)
 		struct costs_known *k = &c->known[i];
 
 		if (k->comm == op->comm && k->kind == op->kind && k->bytes == op->bytes &&
-		    k->root == op->root && k->algo == op->algo)
+		    k->root == op->root && k->algo == op->algo &&
+		    memcmp(&k->took, &op->took, sizeof(k->took)) == 0)
 			return k;
 	}
 	grown = realloc(c->known, (c->n_known + 1) * sizeof(*grown));
@@ -66,6 +68,7 @@ static struct costs_known *find_known(struct costs *c, const struct job_op *op)
 						    .kind = op->kind,
 						    .root = op->root,
 						    .algo = op->algo,
+						    .took = op->took,
 						    .bytes = op->bytes,
 						    .alone_ns = NAN,
 						    .whole_ns = NAN,
@@ -126,7 +129,8 @@ static struct sched sched_of(const struct costs *c, const struct job_op *op)
 			  .n_channels = c->config ? c->config->channels : 1,
 			  .elem_bytes = op->elem_bytes ? op->elem_bytes : 1,
 			  .bytes = op->bytes,
-			  .chunk_bytes = c->config ? c->config->chunk_bytes : 0};
+			  .chunk_bytes = c->config ? c->config->chunk_bytes : 0,
+			  .took = op->took};
 
 	if (!c->config && s.algo == SCHED_RING) /* as the paper's: a chunk is a rank's part */
 		s.chunk_bytes = s.bytes;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "schedule/sched.h"
 #include "topology/membership.h"
 #include "topology/topology.h"
 
@@ -39,6 +40,7 @@ struct job_edge {
 /* One op of a communicator; of sends and receives, one rank's group of calls. */
 struct job_op {
 	uint32_t comm, kind, root, algo, elem_bytes;
+	struct sched_took took;
 	uint64_t bytes;    /* as struct sched has them */
 	double ns;         /* it took when all had come; < 0: not known */
 	double extra_ns;   /* what what-ifs add to it as a whole; may be negative */

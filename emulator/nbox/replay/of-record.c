@@ -228,6 +228,7 @@ static int take_op(struct maker *m, const struct record_op *op, uint32_t *ret)
 			   .kind = op->kind,
 			   .root = op->root,
 			   .algo = op->algo,
+			   .took = {op->took_algorithm, op->took_protocol, op->took_channels},
 			   .elem_bytes = (uint32_t)coll_dtype_bytes(op->dtype),
 			   .bytes = op->bytes,
 			   .ns = op->model_ns,

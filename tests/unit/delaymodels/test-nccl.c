@@ -482,6 +482,141 @@ static void lines_pass_on_inside_a_domain_and_chunks_do_not(void **state)
 			 0);
 }
 
+/* --- what the job's NCCL took ------------------------------------------------------- */
+
+/* Its words are in the model: valid here until the next call. */
+static struct nbox_plan taken_plan(const char *model, const struct nbox_fabric *f, uint32_t kind,
+				   uint64_t bytes, uint32_t algo, uint32_t proto, uint32_t lanes)
+{
+	struct nbox_op op =
+		test_op(kind, f->n_domains * f->most_ranks_per_domain, f->n_domains, bytes);
+	static char source[256], why[128];
+	struct nbox_plan plan;
+	struct err err = {""};
+	CHAIN d = test_must_open(model, NULL, 0);
+
+	op.algo = NBOX_ALGO_ANY;
+	op.took_algo = algo;
+	op.took_proto = proto;
+	op.took_lanes = lanes;
+	if (delay_plan(d, &op, f, &plan, &err) != 0)
+		fail_msg("%s: %s", model, err.text);
+	if (plan.is_taken)
+		assert_null(delay_decided_by(d));
+	else
+		assert_null(delay_taken_by(d));
+	snprintf(source, sizeof(source), "%s", plan.source);
+	snprintf(why, sizeof(why), "%s", plan.why_not_taken ? plan.why_not_taken : "");
+	plan.source = source;
+	plan.why_not_taken = why[0] ? why : NULL;
+	return plan;
+}
+
+static void what_nccl_took_is_planned(void **state)
+{
+	struct nbox_fabric f = dgx(90, 64);
+
+	(void)state;
+	for (uint32_t algo = NBOX_RING; algo <= NBOX_TREE; algo++)
+		for (uint32_t proto = NBOX_LL; proto <= NBOX_SIMPLE; proto++)
+			for (uint64_t bytes = 8; bytes <= 256 << 20; bytes *= 32) {
+				struct nbox_plan p = taken_plan("nccl", &f, NBOX_ALLREDUCE, bytes,
+								algo, proto, 5);
+
+				assert_true(p.is_taken && !p.why_not_taken);
+				assert_string_equal(p.source, "NCCL itself");
+				assert_int_equal(p.algo, algo);
+				assert_int_equal(p.proto, proto);
+				assert_int_equal(p.n_lanes, bytes < 100000 ? p.n_lanes : 5);
+				assert_true(p.n_candidates > 3);
+				if (proto != NBOX_SIMPLE)
+					assert_true(p.lane_bytes_per_ns[NBOX_INTER] > 0);
+			}
+	assert_int_equal(taken_plan("nccl", &f, NBOX_BROADCAST, 64, NBOX_RING, NBOX_LL128, 1).algo,
+			 NBOX_CHAIN);
+}
+
+/* Told its own choice the model makes the plan that it would have made. */
+static void its_own_choice_is_the_same_plan(void **state)
+{
+	(void)state;
+	for (uint32_t n = 2; n <= 64; n *= 4)
+		for (uint32_t kind = NBOX_ALLREDUCE; kind <= NBOX_REDUCE; kind++)
+			for (uint64_t bytes = 4; bytes <= 64 << 20; bytes = bytes * 3 + 4) {
+				struct nbox_fabric f = dgx(90, n);
+				struct nbox_plan p = must_plan("nccl:algo=ring+tree", &f, kind,
+							       bytes),
+						 q;
+				uint32_t algo = p.algo == NBOX_CHAIN ? NBOX_RING : p.algo;
+
+				q = taken_plan("nccl", &f, kind, bytes, algo, p.proto, p.n_lanes);
+				assert_true(q.is_taken);
+				assert_int_equal(q.algo, p.algo);
+				assert_int_equal(q.proto, p.proto);
+				assert_int_equal(q.n_lanes, p.n_lanes);
+				assert_int_equal(q.n_first, p.n_first);
+				assert_int_equal(q.lane_bytes, p.lane_bytes);
+				assert_int_equal(q.chunk_bytes, p.chunk_bytes);
+				assert_int_equal(q.n_slices, p.n_slices);
+				assert_memory_equal(q.step_ns, p.step_ns, sizeof(q.step_ns));
+				assert_memory_equal(q.lane_bytes_per_ns, p.lane_bytes_per_ns,
+						    sizeof(q.lane_bytes_per_ns));
+			}
+}
+
+static void what_the_rules_call_impossible_is_planned_all_the_same(void **state)
+{
+	struct nbox_fabric f = dgx(90, 16);
+	struct nbox_plan p;
+
+	(void)state;
+	f.distance = NBOX_SYS; /* no LL128 there, by the rules */
+	p = taken_plan("nccl", &f, NBOX_ALLREDUCE, 1 << 20, NBOX_TREE, NBOX_LL128, 4);
+	assert_true(p.is_taken && p.proto == NBOX_LL128);
+	assert_true(p.estimate_ns < 0);
+	/* a variable counts as NCCL reads it */
+	setenv("NCCL_ALGO", "Ring", 1);
+	assert_true(taken_plan("nccl", &f, NBOX_ALLREDUCE, 8, NBOX_TREE, NBOX_LL, 1).algo ==
+		    NBOX_TREE);
+	unsetenv("NCCL_ALGO");
+	/* of these nothing is known */
+	p = taken_plan("nccl", &f, NBOX_ALLREDUCE, 8, NBOX_COLLNET, NBOX_SIMPLE, 1);
+	assert_true(!p.is_taken);
+	assert_string_equal(p.why_not_taken, "it knows nothing of its times");
+	assert_false(taken_plan("nccl", &f, NBOX_ALLGATHER, 8, NBOX_TREE, NBOX_LL, 1).is_taken);
+	assert_false(taken_plan("nccl", &f, NBOX_ALLREDUCE, 8, NBOX_ALGO_ANY, NBOX_LL, 1).is_taken);
+	assert_false(taken_plan("nccl", &f, NBOX_ALLREDUCE, 8, NBOX_RING, 3, 1).is_taken);
+}
+
+static void a_parameter_goes_before_what_nccl_took(void **state)
+{
+	static const struct {
+		const char *model, *why; /* NULL: it is taken */
+	} cases[] = {
+		{"nccl:algo=ring", "its algo=, or --algo, asks for another algorithm"},
+		{"nccl:algo=ring+tree", NULL},
+		{"nccl:proto=simple", "its proto= asks for another protocol"},
+		{"nccl:proto=^simple", NULL},
+		{"nccl:version=2.21.5", "its version= or tuner= asks for what other rules say"},
+		{"nccl:channels=2", NULL},
+	};
+	struct nbox_fabric f = dgx(90, 16);
+	struct nbox_plan p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		p = taken_plan(cases[i].model, &f, NBOX_ALLREDUCE, 1 << 20, NBOX_TREE, NBOX_LL, 7);
+		assert_int_equal(p.is_taken, !cases[i].why);
+		if (cases[i].why)
+			assert_string_equal(p.why_not_taken, cases[i].why);
+	}
+	assert_int_equal(p.n_lanes, 2);
+	assert_string_equal(p.source, "NCCL itself, but for the channels");
+	/* nobody asks of sends and receives */
+	p = taken_plan("nccl", &f, NBOX_SENDRECV, 1 << 20, NBOX_TREE, NBOX_LL, 7);
+	assert_true(!p.is_taken && !p.why_not_taken);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -504,6 +639,10 @@ int main(void)
 		cmocka_unit_test(a_network_without_order_has_simple_alone),
 		cmocka_unit_test(nvls_trees_join_small_domains_and_fill_before_they_flow),
 		cmocka_unit_test(lines_pass_on_inside_a_domain_and_chunks_do_not),
+		cmocka_unit_test(what_nccl_took_is_planned),
+		cmocka_unit_test(its_own_choice_is_the_same_plan),
+		cmocka_unit_test(what_the_rules_call_impossible_is_planned_all_the_same),
+		cmocka_unit_test(a_parameter_goes_before_what_nccl_took),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include "engine/solver.h"
 #include "fabric/fabric.h"
 #include "fabric/link-number.h"
+#include "nccl-plugin/plugin.h"
 #include "plan-world.h"
 #include "rng.h"
 
@@ -309,6 +310,44 @@ static void the_solver_asks_the_scheduler_once(void **state)
 	world_end(&w);
 }
 
+/* Ops that differ in what NCCL took alone are not one op to the solver. */
+static void the_solver_tells_apart_what_nccl_took(void **state)
+{
+	struct world w = world_of("dgx-h100", 16, 0, "nccl", NULL);
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 1 << 20);
+	double ns[3][PLUGIN_N_PROTOCOLS];
+	struct solver *solver;
+	struct timing t;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(solver_new(&w.t, w.d, &solver), 0);
+	for (int again = 0; again < 2; again++)
+		for (uint32_t algorithm = PLUGIN_TREE; algorithm <= PLUGIN_RING; algorithm++)
+			for (uint32_t p = 0; p < PLUGIN_N_PROTOCOLS; p++) {
+				s.took = (struct sched_took){algorithm, p, 4};
+				assert_int_equal(solver_solve(solver, 0, &s, &w.m, NULL, 0, &t,
+							      &err),
+						 0);
+				assert_int_equal(t.plan.is_taken, 1);
+				assert_int_equal(t.plan.algo,
+						 algorithm == PLUGIN_TREE ? NBOX_TREE : NBOX_RING);
+				assert_int_equal(t.plan.proto, p);
+				assert_int_equal(t.plan.n_lanes, 4);
+				assert_true(!again || ns[algorithm][p] == t.end_ns);
+				ns[algorithm][p] = t.end_ns;
+				timing_deinit(&t);
+			}
+	assert_true(ns[PLUGIN_TREE][PLUGIN_LL] != ns[PLUGIN_RING][PLUGIN_LL]);
+	assert_true(ns[PLUGIN_RING][PLUGIN_LL] != ns[PLUGIN_RING][PLUGIN_SIMPLE]);
+	s.took.n_channels = 0;
+	assert_int_equal(solver_solve(solver, 0, &s, &w.m, NULL, 0, &t, &err), 0);
+	assert_int_equal(t.plan.is_taken, 0);
+	timing_deinit(&t);
+	solver_free(solver);
+	world_end(&w);
+}
+
 /* Of S bytes in one chunk for each tree, in S over the bandwidth of a NIC: a parent's children
  * share its port, nobody else is busy then. Labs of 4, 8 and 16 hosts took 2.9, 4.6 and 6.8. */
 static void a_tree_fills_as_its_ports_let_it(void **state)
@@ -421,6 +460,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(residuals_of_the_fabric_count),
 		cmocka_unit_test(without_a_fabric_there_is_no_plan),
 		cmocka_unit_test(the_solver_asks_the_scheduler_once),
+		cmocka_unit_test(the_solver_tells_apart_what_nccl_took),
 		cmocka_unit_test(a_tree_fills_as_its_ports_let_it),
 		cmocka_unit_test(a_tree_inside_a_domain_shares_its_ports),
 		cmocka_unit_test(rails_leave_by_all_nics_of_a_gpu),
