@@ -11,6 +11,7 @@
 #include "calibrate/skew.h"
 #include "config/check-fabric.h"
 #include "config/check-link.h"
+#include "config/check-nccl.h"
 #include "config/convert.h"
 #include "config/did-you-mean.h"
 #include "config/rack-nodes.h"
@@ -471,18 +472,17 @@ static int check_alltoall(struct config *c, struct err *err)
 
 static int check_choices(struct config *c, struct err *err)
 {
-	int exchange = 0, data = 0, split = 0, work = 0, memory = 0, level = 0, r;
+	int data = 0, split = 0, work = 0, memory = 0, level = 0, r;
 	char where[VALUE_WHERE_MAX];
 
-	if ((r = value_choice(c, CONFIG_EXCHANGE, &exchange, err)) < 0 ||
+	if ((r = check_exchange(c, err)) < 0 ||
 	    (r = value_choice(c, CONFIG_DATA, &data, err)) < 0 ||
 	    (r = value_choice(c, CONFIG_SPLIT, &split, err)) < 0 ||
 	    (r = value_choice(c, CONFIG_PAYLOAD_WORK, &work, err)) < 0 ||
 	    (r = value_choice(c, CONFIG_PAYLOAD_MEMORY, &memory, err)) < 0 ||
 	    (r = value_choice(c, CONFIG_LOG, &level, err)) < 0)
 		return r;
-	c->exchange = (uint32_t)exchange;
-	if (c->n_reshardings && exchange != EXCHANGE_NONE && !c->is_of_run)
+	if (c->n_reshardings && c->exchange != EXCHANGE_NONE && !c->is_of_run)
 		return value_refuse(c, CONFIG_EXCHANGE, 0, err,
 				    "'%.64s': a plan's times have no messages that could cross the "
 				    "link: --exchange none",
@@ -493,7 +493,13 @@ static int check_choices(struct config *c, struct err *err)
 	c->payload_memory = (enum config_payload_memory)memory;
 	c->log_level = level;
 	for (int i = CONFIG_PAYLOAD_WORK; i <= CONFIG_PAYLOAD_MEMORY; i++)
-		if (config_is_set(c, i) && c->exchange != EXCHANGE_PAYLOAD)
+		if (config_is_set(c, i) && c->nccl == NCCL_FULL)
+			return value_refuse(
+				c, i, 0, err,
+				"%s means nothing with nccl full (%s): the bytes are NCCL's own",
+				options[i].name,
+				config_where(c, CONFIG_NCCL, 0, where, sizeof(where)));
+		else if (config_is_set(c, i) && c->exchange != EXCHANGE_PAYLOAD)
 			return value_refuse(
 				c, i, 0, err,
 				"%s means nothing without exchange payload (it is %s, %s)",
@@ -568,7 +574,8 @@ int config_finish(struct config *c, struct err *err)
 	    (r = check_steps(c, err)) < 0 || (r = check_model(c, err)) < 0 ||
 	    (r = check_alltoall(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||
 	    (r = check_schedule(c, err)) < 0 || (r = check_addresses(c, err)) < 0 ||
-	    (r = check_times(c, err)) < 0 || (r = check_rdma(c, err)) < 0)
+	    (r = check_times(c, err)) < 0 || (r = check_rdma(c, err)) < 0 ||
+	    (r = check_full(c, err)) < 0)
 		return r;
 	return 0;
 }

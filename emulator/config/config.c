@@ -48,6 +48,7 @@ struct config *config_free(struct config *c)
 	free(c->addrs);
 	free(c->alltoall);
 	free(c->default_addr);
+	free(c->net_devices);
 	free(c->data_for);
 	free(c);
 	return NULL;

@@ -73,6 +73,8 @@ struct config {
 	struct expect *expects; /* owned; as the items of CONFIG_EXPECT */
 	size_t n_expects;
 	uint32_t exchange;         /* enum wire_exchange */
+	uint32_t nccl;             /* enum wire_nccl */
+	uint32_t traffic;          /* NCCL_FULL: enum wire_exchange of NCCL's own messages */
 	uint32_t data;             /* enum wire_data */
 	struct data_for *data_for; /* owned */
 	size_t n_data_for;
@@ -90,8 +92,9 @@ struct config {
 	const char *metrics;             /* "host:port"; NULL: no metrics are served */
 	bool metrics_needs_token;        /* other hosts can reach it */
 	uint64_t seed;
-	const char *out; /* NULL: no results directory */
-	int log_level;   /* enum log_level */
+	const char *out;   /* NULL: no results directory */
+	char *net_devices; /* owned; NBOX_NET_DEVICES of a worker; NULL: not of NCCL_FULL */
+	int log_level;     /* enum log_level */
 	uint64_t poll_ns, settle_ns, timeout_ns;
 	enum config_payload_work payload_work;
 	enum config_payload_memory payload_memory;

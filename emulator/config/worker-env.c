@@ -22,6 +22,10 @@ int config_worker_env(const struct config *c, config_set_env *set, void *ctx)
 	if (r == 0)
 		r = real ? set(ctx, options[CONFIG_REAL].variable, real)
 			 : set_number(set, ctx, CONFIG_AS_NODE, c->as_node);
+	if (r == 0 && c->nccl == NCCL_FULL)
+		r = set(ctx, options[CONFIG_NCCL].variable, "full");
+	if (r == 0 && c->net_devices)
+		r = set(ctx, "NBOX_NET_DEVICES", c->net_devices);
 	for (int id = CONFIG_PAYLOAD_WORK; r == 0 && id <= CONFIG_PAYLOAD_MEMORY; id++)
 		if (c->exchange == EXCHANGE_PAYLOAD)
 			r = set(ctx, options[id].variable, config_text(c, id));

@@ -20,7 +20,7 @@ static const struct bad bad_files[] = {
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
 	{"zzz: 2\n",
 	 "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, classes, with, model, what_if, alltoall, steps, "
-	 "scenario, expect, exchange, data, data_for, split, schedule, link, store, metrics, seed, out, "
+	 "scenario, expect, nccl, exchange, data, data_for, split, schedule, link, store, metrics, seed, out, "
 	 "log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
 	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n",
