@@ -8,6 +8,7 @@
 #include "nboxd/comm/groups.h"
 #include "nboxd/comm/leave.h"
 #include "nboxd/comm/meet.h"
+#include "nboxd/full/message.h"
 #include "nboxd/job/results.h"
 #include "nboxd/op/message.h"
 #include "nboxd/op/op.h"
@@ -40,6 +41,7 @@ static void on_gone(void *ctx, struct worker *w, const char *why)
 	struct server *s = ctx;
 	char name[PLAYERS_NAME_MAX];
 
+	full_worker_gone(w);
 	if (w->state == WORKER_READY)
 		notes_add(&s->notes, NOTES_ENDS, "%s, vanished (killed, or ended by _exit()): %s",
 			  players_name(&s->players, w, name, sizeof(name)), why);
@@ -67,6 +69,16 @@ static int on_point(struct server *s, struct worker *w, const struct wire_hdr *h
 		return worker_refuse(w, EPROTO, "POINT for world rank %u, which it does not play",
 				     h->rank);
 	return op_on_point(&s->live, w, h, body);
+}
+
+static int on_full_frame(struct server *s, struct worker *w, const struct wire_hdr *h,
+			 const void *body)
+{
+	if (!s->full)
+		return worker_refuse(w, EPROTO, "%s, but NCCL is not run at the virtual size here",
+				     wire_type_name(h->type));
+	return h->type == WIRE_FLOW ? full_on_flow(s->full, w, h, body)
+				    : full_on_want(s->full, w, h);
 }
 
 static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -102,8 +114,14 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 		return on_point(s, w, h, body);
 	case WIRE_ARRIVE:
 		return op_on_arrive(&s->live, w, h, body);
+	case WIRE_TOOK:
+		return op_on_took(&s->live, w, h, body);
 	case WIRE_MESSAGE:
-		return op_on_message(&s->live, w, h, body);
+		return s->full ? full_on_message(s->full, w, h)
+			       : op_on_message(&s->live, w, h, body);
+	case WIRE_FLOW:
+	case WIRE_WANT:
+		return on_full_frame(s, w, h, body);
 	case WIRE_DONE:
 		return op_on_done(&s->live, w, h, body);
 	case WIRE_BYE:
@@ -116,7 +134,16 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 
 static int on_message_header(void *ctx, struct worker *w, const struct wire_hdr *h, void **ret_body)
 {
-	return op_on_message_header(&((struct server *)ctx)->live, w, h, ret_body);
+	struct server *s = ctx;
+
+	return s->full ? full_on_message_header(s->full, w, h, ret_body)
+		       : op_on_message_header(&s->live, w, h, ret_body);
+}
+
+static void on_sent(void *ctx, uint64_t cookie)
+{
+	(void)ctx;
+	full_on_sent(cookie);
 }
 
 static char *on_status(void *ctx)
@@ -128,6 +155,7 @@ const struct workers_sink frames_sink = {
 	.on_ready = on_ready,
 	.on_frame = on_frame,
 	.on_message_header = on_message_header,
+	.on_sent = on_sent,
 	.on_gone = on_gone,
 	.on_status = on_status,
 };

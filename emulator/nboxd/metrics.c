@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/plain.h"
+#include "nboxd/full/full.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/rooms.h"
 
@@ -28,6 +29,41 @@ struct metrics {
 };
 
 /* --- the text ---------------------------------------------------------------------- */
+
+static void print_both(FILE *to, const char *name, const char *help, uint64_t in, uint64_t out)
+{
+	metric_head(to, name, "counter", help);
+	fprintf(to, "%s{direction=\"in\"} %llu\n%s{direction=\"out\"} %llu\n", name,
+		(unsigned long long)in, name, (unsigned long long)out);
+}
+
+static void print_full(const struct full *f, FILE *to)
+{
+	struct traffic_counts n;
+
+	full_count(f, &n);
+	metric_one(to, "nbox_nccl_communicators", "gauge",
+		   "Communicators that NCCL has at the virtual size.", (double)full_comms(f));
+	print_both(to, "nbox_nccl_messages_total",
+		   "Messages of NCCL's own: in from real ranks, out to them.", n.n_arrived,
+		   n.n_sent);
+	print_both(to, "nbox_nccl_message_bytes_total", "Bytes of their bodies.", n.arrived_bytes,
+		   n.sent_bytes);
+	metric_one(to, "nbox_nccl_identity_messages_total", "counter",
+		   "Of those out: what no real rank's data came into.", (double)n.n_identity);
+	metric_one(to, "nbox_nccl_summed_messages_total", "counter",
+		   "Of those out: sums of several real nodes' data.", (double)n.n_summed);
+	metric_one(to, "nbox_nccl_late_messages_total", "counter",
+		   "Of those out: sent after they were due.", (double)n.n_late);
+	metric_one(to, "nbox_nccl_late_seconds_total", "counter", "... by so much in all.",
+		   (double)n.late_ns / 1e9);
+	metric_one(to, "nbox_nccl_waiting_messages", "gauge",
+		   "Receives that NCCL has posted and that were not answered.",
+		   (double)n.n_waiting);
+	metric_one(to, "nbox_nccl_open_flows", "gauge",
+		   "What NCCL sends or receives in an op on a channel, and is not through with.",
+		   (double)n.n_flows);
+}
 
 static void print(const struct server *s, FILE *to)
 {
@@ -44,12 +80,10 @@ static void print(const struct server *s, FILE *to)
 		   (double)s->comms.n);
 	metric_one(to, "nbox_open_ops", "gauge", "Ops that have begun and are not over.",
 		   (double)s->live.ops.n_open);
-	metric_head(to, "nbox_messages_total", "counter", "Messages of ops over the links.");
-	fprintf(to,
-		"nbox_messages_total{direction=\"in\"} %llu\n"
-		"nbox_messages_total{direction=\"out\"} %llu\n",
-		(unsigned long long)s->live.n_messages_in,
-		(unsigned long long)s->live.n_messages_out);
+	print_both(to, "nbox_messages_total", "Messages of ops over the links.",
+		   s->live.n_messages_in, s->live.n_messages_out);
+	if (s->full)
+		print_full(s->full, to);
 	metric_one(to, "nbox_warnings_total", "counter", "Warnings of nboxd.",
 		   (double)warn_count());
 }

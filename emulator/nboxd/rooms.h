@@ -19,6 +19,7 @@
 #include "nboxd/loop/loop.h"
 #include "nboxd/op/live.h"
 
+struct full;
 struct groups;
 struct metrics;
 struct store_server;
@@ -37,6 +38,7 @@ struct server {
 	struct store_server *store; /* owned; NULL: no store is asked for */
 	struct metrics *metrics;    /* owned; NULL: none are asked for */
 	struct groups *groups;      /* owned */
+	struct full *full;          /* owned; NULL: gate mode */
 	struct comms comms;
 	struct gathers gathers;
 	struct failures failures;

@@ -18,6 +18,8 @@
 #include "nboxd/comm/gather-missing.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/frames.h"
+#include "nboxd/full/full.h"
+#include "nboxd/full/ids.h"
 #include "nboxd/job/results.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/metrics.h"
@@ -91,6 +93,8 @@ static uint64_t on_tick(void *ctx, uint64_t now_ns)
 	processes_tick(&s->processes, now_ns);
 	gathers_tick(&s->gathers, now_ns);
 	op_tick(&s->live, now_ns);
+	if (s->full)
+		full_tick(s->full, now_ns);
 	recorded_tick(&s->live);
 	warn_tick(now_ns);
 	tell_silence(s, now_ns);
@@ -104,10 +108,11 @@ static uint64_t on_tick(void *ctx, uint64_t now_ns)
 
 static uint64_t on_advance(void *ctx, uint64_t now_ns)
 {
-	struct live *live = &((struct server *)ctx)->live;
-	uint64_t recorded_ns = recorded_advance(live, now_ns);
+	struct server *s = ctx;
+	uint64_t recorded_ns = recorded_advance(&s->live, now_ns);
+	uint64_t next_ns = min_ns(engine_advance(s->live.engine, now_ns), recorded_ns);
 
-	return min_ns(engine_advance(live->engine, now_ns), recorded_ns);
+	return s->full ? min_ns(full_advance(s->full, now_ns), next_ns) : next_ns;
 }
 
 /* --- the end ---------------------------------------------------------------------- */
@@ -282,6 +287,7 @@ static int write_addr_file(struct server *s, struct err *err)
 static void connect_rooms(struct server *s)
 {
 	const struct config *c = s->config;
+	bool is_full = c->nccl == NCCL_FULL;
 
 	s->cluster = (struct cluster){.topology = &c->topology,
 				      .real = c->real,
@@ -292,14 +298,15 @@ static void connect_rooms(struct server *s)
 	s->loop = (struct loop){.sink = &loop_sink,
 				.ctx = s,
 				.poll_ns = c->poll_ns,
-				.is_punctual = c->exchange != EXCHANGE_NONE};
+				.is_punctual = c->exchange != EXCHANGE_NONE || is_full};
 	s->loop.workers = (struct workers){.sink = &frames_sink, .ctx = s, .token = c->token};
 	s->loop.workers.welcome = (struct wire_welcome){
 		.world = c->world,
 		.n_nodes = c->topology.n_nodes,
 		.gpus_per_node = c->topology.gpus_per_node,
 		.n_real = (uint32_t)c->n_real,
-		.exchange = c->exchange,
+		.exchange = is_full ? c->traffic : c->exchange,
+		.nccl = c->nccl,
 		.data = c->data,
 		/* members of groups help to answer for the store where a virtual rank is below a
 		 * real one */
@@ -352,6 +359,17 @@ static int open_store(struct server *s, struct err *err)
 	return 0;
 }
 
+static int open_full(struct server *s, struct err *err)
+{
+	int r = full_open(s->loop.base, &s->listen, &s->comms, &s->full, err);
+
+	if (r < 0)
+		return r;
+	s->comms.full = s->full;
+	s->comms.make_id = full_make_id;
+	return 0;
+}
+
 static int open_rooms(struct server *s, struct err *err)
 {
 	const struct config *c = s->config;
@@ -369,6 +387,8 @@ static int open_rooms(struct server *s, struct err *err)
 		return r;
 	if (loop_open(&s->loop) < 0 || listen_start(&s->listen) < 0)
 		return err_set(err, ENOMEM, "cannot set up libevent");
+	if (c->nccl == NCCL_FULL && (r = open_full(s, err)) < 0)
+		return r;
 	if (c->store && (r = open_store(s, err)) < 0)
 		return r;
 	if (c->metrics && (r = metrics_open(s, &s->metrics, err)) < 0)
@@ -428,6 +448,9 @@ struct server *server_close(struct server *s)
 	store_server_close(s->store);
 	groups_free(s->groups);
 	metrics_close(s->metrics);
+	if (s->full)
+		full_note(s->full, &s->notes); /* all communicators have ended */
+	full_close(s->full);
 	listen_close(&s->listen);
 	loop_close(&s->loop);
 	engine_free(s->live.engine);

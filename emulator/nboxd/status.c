@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "nboxd/comm/gather-missing.h"
+#include "nboxd/full/full.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/metrics.h"
@@ -16,6 +17,7 @@
 #include "nboxd/rooms.h"
 #include "nboxd/store/serve/server.h"
 #include "nboxd/store/serve/virtual.h"
+#include "op/decided.h"
 
 #define LISTED_MAX 1000
 #define REAL_LISTED_MAX 64
@@ -94,8 +96,10 @@ static json_t *waits_json(const struct server *s)
 
 	gathers_describe(&s->gathers, add_wait, list);
 	store_server_describe(s->store, now_ns, add_wait, list);
-	HASH_ITER(hh, s->comms.by_number, c, next)
+	HASH_ITER(hh, s->comms.by_number, c, next) {
+		full_describe(c, now_ns, add_wait, list);
 		op_describe_all(c, now_ns, add_wait, list);
+	}
 	return list;
 }
 
@@ -126,8 +130,7 @@ static long rss_bytes(void)
 static json_t *world_json(const struct server *s)
 {
 	const struct config *c = s->config;
-	const char *by = delay_decided_by(s->live.ops.delay);
-	char model[512];
+	char model[512], by[512];
 
 	return json_pack("{s:s, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:I}",
 			 "nboxd", NBOX_VERSION, "pid", (int)getpid(), "addr",
@@ -138,7 +141,8 @@ static json_t *world_json(const struct server *s)
 			 (json_int_t)c->n_real, "exchange", wire_exchange_name(c->exchange), "data",
 			 wire_data_name(c->data), "model",
 			 text_json(config_model(c, model, sizeof(model))), "decided_by",
-			 text_json(by ? by : ""), "seed", (json_int_t)c->seed);
+			 text_json(decided_print(&s->live.ops, by, sizeof(by))), "seed",
+			 (json_int_t)c->seed);
 }
 
 static json_t *counts_json(const struct server *s)
@@ -153,12 +157,32 @@ static json_t *counts_json(const struct server *s)
 			 "rss_bytes", (json_int_t)rss_bytes());
 }
 
+static json_t *full_json(const struct server *s)
+{
+	struct traffic_counts n;
+
+	full_count(s->full, &n);
+	return json_pack(
+		"{s:s, s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:I}",
+		"nccl", "full", "exchange", wire_exchange_name(s->config->traffic), "traffic",
+		"arrived", (json_int_t)n.n_arrived, "sent", (json_int_t)n.n_sent, "arrived_bytes",
+		(json_int_t)n.arrived_bytes, "sent_bytes", (json_int_t)n.sent_bytes, "identity",
+		(json_int_t)n.n_identity, "summed", (json_int_t)n.n_summed, "late",
+		(json_int_t)n.n_late, "late_ns", (json_int_t)n.late_ns, "never",
+		(json_int_t)n.n_never, "waiting", (json_int_t)n.n_waiting, "flows",
+		(json_int_t)n.n_flows, "communicators", (json_int_t)full_comms(s->full),
+		"transports", (json_int_t)full_transports(s->full));
+}
+
 char *status_json(const struct server *s)
 {
 	json_t *all = world_json(s), *counts = counts_json(s);
+	json_t *full = s->full ? full_json(s) : NULL;
 	char *text = NULL;
 
 	json_object_update(all, counts);
+	if (full)
+		json_object_update(all, full);
 	if (s->store)
 		json_object_set_new(all, "store", store_json(s));
 	if (s->metrics)
@@ -169,6 +193,7 @@ char *status_json(const struct server *s)
 	json_object_set_new(all, "out", text_json(s->config->out ? s->config->out : ""));
 	text = all ? json_dumps(all, 0) : NULL;
 	json_decref(counts);
+	json_decref(full);
 	json_decref(all);
 	return text;
 }

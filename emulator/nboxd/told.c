@@ -9,8 +9,10 @@
 #include "base/cleanup.h"
 #include "engine/delay.h"
 #include "engine/record-write.h"
+#include "nboxd/full/full.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/rooms.h"
+#include "op/decided.h"
 
 /* Is @w the only process of the job? */
 static bool is_alone(const struct server *s, const struct worker *w)
@@ -25,9 +27,9 @@ static bool is_alone(const struct server *s, const struct worker *w)
 
 void told_note_decided(struct server *s)
 {
-	const char *by = s->live.ops.delay ? delay_decided_by(s->live.ops.delay) : NULL;
+	char by[WIRE_TEXT_MAX - sizeof(WIRE_NOTE_DECIDED)];
 
-	if (by)
+	if (decided_print(&s->live.ops, by, sizeof(by))[0])
 		notes_say(&s->notes, "nboxd", WIRE_NOTE_DECIDED "%s", by);
 }
 
@@ -49,6 +51,8 @@ static int follow(struct server *s, struct worker *w, const void *body, size_t b
 		return worker_refuse(w, -r, "%s", err.text);
 	free(s->job_texts);
 	s->job_texts = steal_ptr(texts);
+	if (s->full)
+		full_set_nccl(s->full, s->job_texts);
 	record_job(s->live.record, s->job_texts, bytes);
 	if (delay_warning(s->live.ops.delay))
 		notes_say(&s->notes, "nboxd", "%s", delay_warning(s->live.ops.delay));

@@ -11,6 +11,7 @@
 
 struct comm_ops;
 struct comms;
+struct full_comm;
 struct ops;
 struct worker;
 
@@ -40,6 +41,7 @@ struct comm {
 	uint32_t parent;           /* number, 0: none */
 	uint32_t n_promised;       /* nboxd/comm/meet.h */
 	bool is_id_due;            /* the lowest real member's */
+	struct full_comm *full;    /* nboxd/full; NULL: it has no id of nboxd's */
 	bool is_dead;              /* aborted: frames are swallowed until it is freed */
 	UT_hash_handle hh;         /* by number */
 };

@@ -30,11 +30,22 @@ struct comm *comm_find(struct comms *comms, uint32_t number)
 	return c;
 }
 
-static int tell_ready(struct comm *c, const struct comm_entry *entries)
+void comm_policies(const struct comm *c, uint8_t ret[COLL_KINDS])
 {
 	const struct config *config = c->comms->config;
 	const struct cluster *cluster = c->comms->cluster;
 	char axes[AXES_NAME_MAX];
+
+	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes,
+			  sizeof(axes));
+	data_for_resolve(config->data_for, config->n_data_for, config->data, axes,
+			 c->n_ranks == config->world, ret);
+}
+
+static int tell_ready(struct comm *c, const struct comm_entry *entries)
+{
+	const struct config *config = c->comms->config;
+	const struct cluster *cluster = c->comms->cluster;
 	const struct membership *map = &c->members.map;
 	size_t n_list = map->table ? map->n_ranks * sizeof(*map->table) : 0;
 	uint32_t n_process = (uint32_t)bitmap_count(&c->has_process), k = 0;
@@ -56,10 +67,7 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	if (!body)
 		return -ENOMEM;
 	memcpy(m.algo, config->algo, sizeof(config->algo));
-	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes,
-			  sizeof(axes));
-	data_for_resolve(config->data_for, config->n_data_for, config->data, axes,
-			 c->n_ranks == config->world, m.data);
+	comm_policies(c, m.data);
 	for (uint32_t i = 0; i < c->n_real; i++) {
 		struct wire_member member = {c->real[i].rank, c->real[i].world_rank};
 

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "op/comm.h"
 
+struct full;
 struct notes;
 
 /* What communicators say upwards, to their ops. */
@@ -29,7 +30,12 @@ struct comms {
 	const struct comm_sink *sink; /* borrowed: op/'s */
 	/* A communicator was aborted: nobody waits for its splits. */
 	void (*on_dead)(void *ctx, const struct comm *c, const char *why);
-	void *on_dead_ctx;           /* borrowed */
+	void *on_dead_ctx; /* borrowed */
+	/* Full mode; NULL: the lowest real member makes the id. All members of @c, which has
+	 * several ranks, will go into the real init. Return: 0; negative errno with the sentence,
+	 * by which @c is aborted. */
+	int (*make_id)(void *full, struct comm *c, uint8_t ret_id[WIRE_ID_BYTES], struct err *err);
+	struct full *full;           /* borrowed; NULL: gate mode */
 	const struct config *config; /* borrowed */
 	struct cluster *cluster;     /* borrowed */
 	struct ops *ops;             /* borrowed */
@@ -64,6 +70,8 @@ struct comm *comm_find(struct comms *comms, uint32_t number); /* NULL: none */
 struct comm_member *comm_frame_member(struct comms *comms, struct worker *w,
 				      const struct wire_hdr *h, struct comm **ret);
 
+/* What virtual ranks contribute, by kind: enum wire_data. */
+void comm_policies(const struct comm *c, uint8_t ret[COLL_KINDS]);
 /* "color, exact, dp": how the members are known. Return: @buf. */
 char *comm_how(const struct comm *c, char *buf, size_t size);
 

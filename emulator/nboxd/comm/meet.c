@@ -56,6 +56,25 @@ static void refuse(struct worker *w, const struct wire_hdr *promise)
 	worker_send(w, &h, &text);
 }
 
+/* In full mode members hear of the id at once. Where there can be none, they must not go into the
+ * real init to wait for it. */
+static void agree(struct comm *c)
+{
+	bool is_ours = c->comms->make_id && c->n_ranks > 1;
+	uint8_t id[WIRE_ID_BYTES] = {0};
+	struct err err = {""};
+	int r = is_ours ? c->comms->make_id(c->comms->full, c, id, &err) : 0;
+
+	if (r < 0) {
+		comm_abort(c, NULL, -r, "%s", err.text);
+		return;
+	}
+	c->is_id_due = !is_ours;
+	tell(c, WIRE_MEET, NULL, NULL, 0);
+	if (is_ours)
+		tell(c, WIRE_LOCAL_ID, NULL, id, sizeof(id));
+}
+
 int meet_on_promise(struct comms *comms, struct worker *w, const struct wire_hdr *h)
 {
 	struct comm *c = NULL;
@@ -82,10 +101,8 @@ int meet_on_promise(struct comms *comms, struct worker *w, const struct wire_hdr
 			return 0;
 		}
 	}
-	if (is_agreed(c)) {
-		c->is_id_due = true;
-		tell(c, WIRE_MEET, NULL, NULL, 0);
-	}
+	if (is_agreed(c))
+		agree(c);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* How the real members of a communicator come to make their real one: see shim/progress/meet.h. A
  * member's MEET is its promise to go into the real init. It is answered once: by MEET, when all
  * members have promised, or by ABORT, when the communicator died before. Then the lowest member
- * sends the id, which nboxd passes to the others. */
+ * sends the id, which nboxd passes to the others; in full mode nboxd itself makes the id, and sends
+ * it to all members behind its MEET. */
 #pragma once
 
 #include "nboxd/comm/comm.h"

@@ -2,11 +2,14 @@
 #include "nboxd/loop/listen.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/config.h"
+#include "links/address.h"
 #include "links/endpoint.h"
 #include "links/rdma/options.h"
 #include "nboxd/loop/warn.h"
@@ -117,4 +120,56 @@ char *listen_more_addrs(const struct listen *l, char *buf, size_t size)
 	for (size_t i = 1; i < l->n && used < size; i++)
 		used += (size_t)snprintf(buf + used, size - used, " %s", listen_addr(l, i));
 	return buf;
+}
+
+/* Where the link at @addr listens. Return: as listen_reach(). */
+static int reach(const char *addr, struct sockaddr_storage *ret, struct err *err)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)ret;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)ret;
+	struct addrinfo *list = NULL;
+	struct link_addr a;
+	int r = link_addr_parse(addr, &a, err);
+
+	if (r == 0)
+		r = link_addr_resolve(&a, 0, &list, err);
+	if (r < 0)
+		return r;
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret, list->ai_addr, list->ai_addrlen);
+	freeaddrinfo(list);
+	if (ret->ss_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr)
+				       : four->sin_addr.s_addr == htonl(INADDR_ANY))
+		return err_set(err, EINVAL,
+			       "%s is all addresses of this host, and workers must be told one of "
+			       "them to connect to: name it",
+			       addr);
+	return 0;
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)a;
+
+	return a->ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&six->sin6_addr)
+					: ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+int listen_reach(const struct listen *l, struct sockaddr_storage *ret, struct err *err)
+{
+	const struct sockaddr_in here = {.sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_storage found = {0};
+
+	memcpy(&found, &here, sizeof(here));
+	for (size_t i = 0; i < l->n && is_loopback(&found); i++) {
+		const char *addr = listen_addr(l, i);
+		int r = strncmp(addr, "shm:", 4) == 0 ? 0 : reach(addr, &found, err);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = found;
+	return 0;
 }

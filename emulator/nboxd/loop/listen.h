@@ -9,6 +9,7 @@
 
 struct config;
 struct listening;
+struct sockaddr_storage;
 
 struct listen {
 	struct loop *loop;         /* borrowed */
@@ -27,5 +28,9 @@ void listen_stop(struct listen *l); /* no link comes in any more; again is allow
 void listen_close(struct listen *l);
 /* The address number @i; NULL: closed. */
 const char *listen_addr(const struct listen *l, size_t i);
+/* An address of this process for connections beside the links, without a port: that of a link from
+ * other hosts where there is one, else the loopback's. Return: 0; -EINVAL with the sentence: it
+ * listens at all addresses of the host; -EHOSTUNREACH with the sentence. */
+int listen_reach(const struct listen *l, struct sockaddr_storage *ret, struct err *err);
 /* All but the first, each after a space. Return: @buf. */
 char *listen_more_addrs(const struct listen *l, char *buf, size_t size);

@@ -80,6 +80,34 @@ void worker_send_message(struct worker *w, const struct wire_hdr *h, const void 
 		worker_refuse(w, ENOMEM, "nboxd is out of memory");
 }
 
+void worker_send_lent(struct worker *w, const struct wire_hdr *h, const void *body, bool is_offered,
+		      uint64_t cookie)
+{
+	int (*send)(struct link *, const struct wire_hdr *, const void *, uint64_t) =
+		is_offered ? link_send_offer : link_send;
+	struct worker *on = w->back ? w->back : w;
+	int r = -EPIPE;
+
+	if (w->state != WORKER_CLOSED && w->state != WORKER_DRAINING) {
+		w->workers->has_sent = true;
+		r = lent_reserve(&on->lent);
+		r = r < 0 ? r : send(on->link, h, body, cookie);
+	}
+	if (r == 0)
+		lent_add(&on->lent, cookie);
+	else
+		w->workers->sink->on_sent(w->workers->ctx, cookie);
+	if (r == -ENOMEM)
+		worker_refuse(w, ENOMEM, "nboxd is out of memory");
+}
+
+/* All that its link still has: it will not look at it any more. */
+static void take_back(struct worker *w)
+{
+	while (w->lent.n)
+		w->workers->sink->on_sent(w->workers->ctx, lent_take(&w->lent));
+}
+
 int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 {
 	struct wire_text text = {.code = code};
@@ -345,12 +373,22 @@ static int worker_on_frame(void *owner, struct link *l, const struct wire_hdr *h
 	return worker_states[w->state].on_frame(w, h, body);
 }
 
+static void worker_on_sent(void *owner, struct link *l, uint64_t cookie)
+{
+	struct worker *w = owner;
+
+	(void)l;
+	if (cookie) /* in the order in which they were lent */
+		w->workers->sink->on_sent(w->workers->ctx, lent_take(&w->lent));
+}
+
 static void worker_on_closed(void *owner, struct link *l, int code, const char *why)
 {
 	struct worker *w = owner;
 	char name[WORKER_NAME_MAX];
 
 	(void)l;
+	take_back(w);
 	why = why && why[0] ? why : code < 0 ? strerror(-code) : "";
 	if (code < 0 && w->state == WORKER_HELLO)
 		warn_stranger("%s: link closed: %s", worker_name(w, name, sizeof(name)), why);
@@ -369,6 +407,7 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 static const struct link_events worker_link_events = {
 	.on_header = worker_on_header,
 	.on_frame = worker_on_frame,
+	.on_sent = worker_on_sent,
 	.on_closed = worker_on_closed,
 };
 
@@ -409,6 +448,8 @@ void worker_remove(struct worker *w)
 	if (w->event)
 		event_free(w->event);
 	link_free(w->link);
+	take_back(w);
+	lent_deinit(&w->lent);
 	free(w);
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "links/link.h"
+#include "nboxd/loop/lent.h"
 #include "wire/wire.h"
 
 enum worker_state {
@@ -23,6 +24,7 @@ enum worker_state {
 
 struct event;
 struct listener;
+struct traffic_body;
 struct worker;
 
 /* What the owner of the workers does. All but on_status may run inside link_progress(), where no
@@ -35,6 +37,8 @@ struct workers_sink {
 	/* Where the body of a MESSAGE goes. Return: 0; 1: hold the link, the worker was refused. */
 	int (*on_message_header)(void *ctx, struct worker *w, const struct wire_hdr *h,
 				 void **ret_body);
+	/* The body that was lent with @cookie is the owner's again. NULL-able: none is lent. */
+	void (*on_sent)(void *ctx, uint64_t cookie);
 	/* A ready worker's link has ended, or @w is about to be freed: it takes part in nothing any
 	 * more. May come twice. */
 	void (*on_gone)(void *ctx, struct worker *w, const char *why);
@@ -71,8 +75,10 @@ struct worker {
 	bool is_client; /* asks for the status only */
 	uint64_t hello_ns;
 	uint64_t n_frames;
-	uint32_t n_members;  /* open */
-	struct worker *back; /* BACK connection of this worker, or of which this one is */
+	uint32_t n_members;          /* open */
+	struct lent lent;            /* bodies that its link has */
+	struct traffic_body *coming; /* a reference, the sink's: of the MESSAGE that is coming in */
+	struct worker *back;         /* BACK connection of this worker, or of which this one is */
 	struct worker *prev, *next;
 };
 
@@ -114,6 +120,10 @@ void worker_oust(struct worker *w);
 void worker_send(struct worker *w, const struct wire_hdr *h, const void *body);
 /* Queues a MESSAGE whose body is borrowed for ever (the fill buffer). */
 void worker_send_message(struct worker *w, const struct wire_hdr *h, const void *body);
+/* The same with a body that is lent until the sink's on_sent(@cookie), which comes once, at once or
+ * later, whatever becomes of the link. @is_offered: by link_send_offer(). @cookie: not 0. */
+void worker_send_lent(struct worker *w, const struct wire_hdr *h, const void *body, bool is_offered,
+		      uint64_t cookie);
 /* Sends ERROR with the sentence, then drains and closes; logged. Return: 0. */
 int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "nboxd/comm/failure.h"
+#include "nboxd/full/ids.h"
+#include "nboxd/full/release.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/op/point.h"
 #include "nboxd/op/post.h"
@@ -219,10 +221,38 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 	recorded_on_row(live);
 	if (r == 0 && failures_on_arrival(live->failures, post))
 		return 0;
-	if (r == 0)
+	if (r == 0 && !(a.flags & WIRE_ARRIVE_UNDECIDED))
 		r = op_start(post, &err);
 	if (r < 0)
 		fail(c, h, &a, true, is_p2p ? r : -EINVAL, &err);
+	return 0;
+}
+
+int op_on_took(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct post *post = post_find(live, w, h);
+	bool is_p2p = seq_is_p2p(h->seq);
+	struct wire_arrive *a;
+	struct err err;
+	struct comm *c;
+	int r;
+
+	if (!post)
+		return 0;
+	a = &post->arrive;
+	if (!(a->flags & WIRE_ARRIVE_UNDECIDED))
+		return worker_refuse(w, EPROTO,
+				     "TOOK for %sop %llu of communicator %u, which rank %u has not "
+				     "left undecided",
+				     p2p_word(h->seq), wire_seq_number(h->seq), h->comm, h->rank);
+	c = post->op->comm;
+	live->since_ns = clock_now_ns();
+	a->flags &= ~(uint32_t)WIRE_ARRIVE_UNDECIDED;
+	memcpy(&a->took, body, sizeof(a->took));
+	r = op_start(post, &err);
+	if (r < 0)
+		fail(c, h, &(const struct wire_arrive){.kind = a->kind}, true, is_p2p ? r : -EINVAL,
+		     &err);
 	return 0;
 }
 
@@ -294,6 +324,7 @@ int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, co
 	op->n_done++;
 	op->moved_ns = now;
 	record_done(post, &done);
+	full_on_passed(post);
 	if (!w->is_same_clock)
 		record_clock_error(live->record, done.clock_error_ns);
 	op_maybe_free(op);
@@ -310,6 +341,7 @@ static void end_ops(struct comm *c)
 		if (run->engine_op)
 			engine_cancel(live_of(c->ops)->engine, run->engine_op);
 	recorded_on_end(c);
+	full_end_comm(c);
 	comm_ops_free(c);
 }
 

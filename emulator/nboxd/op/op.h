@@ -9,6 +9,8 @@
 #include "nboxd/op/live.h"
 
 int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body);
+/* What NCCL took for an op of a member that waits for this: it arrives at the op now. */
+int op_on_took(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body);
 int op_on_done(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body);
 /* What communicators say to their ops, and ops to nboxd. */
 extern const struct comm_sink op_comm_sink;

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "nboxd/full/release.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/body.h"
@@ -116,6 +117,7 @@ void run_on_released(struct post *post)
 	h.rank = post->member->rank;
 	if (post->member->worker)
 		worker_send(post->member->worker, &h, &m);
+	full_on_released(post);
 }
 
 /* A gate that is open stays so. */
@@ -134,6 +136,7 @@ static void move(struct post *post)
 	h.seq = post->op->key.seq;
 	h.rank = post->member->rank;
 	worker_send(post->member->worker, &h, &m);
+	full_on_moved(post);
 }
 
 /* --- warnings -------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "nboxd/comm/leave.h"
+#include "nboxd/full/full.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "op/p2p.h"
@@ -47,26 +48,39 @@ static void add_process(struct text *t, const struct worker *w)
 		add(t, " (pid %u on %.20s)", w->pid, w->host);
 }
 
-static void add_ranks(struct text *t, const struct op *op, bool arrived)
+enum of_posts { ARRIVED, MISSING, UNDECIDED };
+
+static enum of_posts what_is(const struct post *post)
+{
+	return !post->node ? MISSING : post->has_arrived ? ARRIVED : UNDECIDED;
+}
+
+static bool has_any(const struct op *op, enum of_posts which)
+{
+	for (uint32_t i = 0; i < op->n_posts; i++)
+		if (what_is(&op->posts[i]) == which)
+			return true;
+	return false;
+}
+
+static void add_ranks(struct text *t, const struct op *op, enum of_posts which)
 {
 	size_t most = t->used + 400 - 64;
-	bool has_any = false;
 
 	for (uint32_t i = 0; i < op->n_posts; i++) {
 		const struct post *post = &op->posts[i];
 
-		if (post->has_arrived != arrived)
+		if (what_is(post) != which)
 			continue;
-		has_any = true;
 		if (t->used > most) {
 			add(t, " ...");
 			break;
 		}
 		add(t, " %u", post->member->rank);
-		if (!arrived)
+		if (which != ARRIVED)
 			add_process(t, post->member->worker);
 	}
-	if (!has_any)
+	if (!has_any(op, which))
 		add(t, " nobody");
 }
 
@@ -98,6 +112,10 @@ static void add_waiting_call(struct text *t, const struct op *op)
 /* The first flow from a real rank whose messages are not all here. */
 static void add_missing_message(struct text *t, const struct op *op)
 {
+	char text[256];
+
+	if (full_waits(op->comm, text, sizeof(text))[0])
+		add(t, "NCCL's messages (%s), and for ", text);
 	if (op->comm->ops->config->exchange == EXCHANGE_NONE)
 		return;
 	for (uint32_t i = 0; i < op->n_flows; i++) {
@@ -134,14 +152,21 @@ static char *describe(const struct op *op, uint64_t now_ns, char *buf, size_t si
 	if (op->held) {
 		add(&t, ", has waited %.1f s: it never completes, by the what-if %s", waited_s,
 		    op->held);
+	} else if (has_any(op, UNDECIDED)) {
+		add(&t, ", has waited %.1f s for NCCL to return from the call at rank", waited_s);
+		add_ranks(&t, op, UNDECIDED);
+		if (has_any(op, MISSING)) {
+			add(&t, "; not called at");
+			add_ranks(&t, op, MISSING);
+		}
 	} else if (!post->is_released && op->p2p) {
 		add(&t, ", has waited %.1f s ", waited_s);
 		add_waiting_call(&t, op);
 	} else if (op->n_arrived < op->n_posts) {
 		add(&t, ", has waited %.1f s for its members: arrived", waited_s);
-		add_ranks(&t, op, true);
+		add_ranks(&t, op, ARRIVED);
 		add(&t, "; missing");
-		add_ranks(&t, op, false);
+		add_ranks(&t, op, MISSING);
 	} else if (now_ns < op->moved_ns) {
 		add(&t, ", ends in %.1f s", (double)(op->moved_ns - now_ns) / 1e9);
 	} else if (op->p2p && post->is_done) {
@@ -162,7 +187,7 @@ static char *describe(const struct op *op, uint64_t now_ns, char *buf, size_t si
 static bool has_process(const struct op *op)
 {
 	for (uint32_t i = 0; i < op->n_posts; i++)
-		if (op->posts[i].has_arrived && !op->posts[i].member->is_recorded)
+		if (op->posts[i].node && !op->posts[i].member->is_recorded)
 			return true;
 	return false;
 }

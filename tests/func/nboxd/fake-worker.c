@@ -252,8 +252,10 @@ static int fake_on_frame(void *owner, struct link *l, const struct wire_hdr *h, 
 		f->status = strndup(body, h->body_bytes);
 		break;
 	case WIRE_MESSAGE:
-		if (f->welcome.exchange == EXCHANGE_NONE || h->comm != f->comm ||
-		    h->seq != f->seq || h->rank != f->rank) {
+		if (f->on_message)
+			f->on_message(f, h, body);
+		else if (f->welcome.exchange == EXCHANGE_NONE || h->comm != f->comm ||
+			 h->seq != f->seq || h->rank != f->rank) {
 			snprintf(f->player_error, sizeof(f->player_error), "a message of no op");
 		} else if (f->is_payload &&
 			   h->body_bytes != sched_message_bytes(&f->sched, h->peer, h->rank,
@@ -445,7 +447,10 @@ void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, u
 					 .count = count,
 					 .kind = kind,
 					 .dtype = COLL_FLOAT32,
+					 .flags = f->is_undecided ? WIRE_ARRIVE_UNDECIDED : 0,
 					 .root = root};
+	if (!f->is_undecided)
+		f->arrive.took = f->took;
 	fill_sched(f, ready, kind);
 	f->sched.root = root;
 	f->sched.bytes = count * 4;

@@ -41,12 +41,16 @@ struct fake {
 	uint32_t comm, rank;
 	uint64_t seq;
 	bool is_payload, has_release;
-	bool is_onesided; /* its next groups of calls are puts and waits; the test's */
+	bool is_onesided;      /* its next groups of calls are puts and waits; the test's */
+	struct wire_took took; /* of its next collectives; the test's, as: */
+	bool is_undecided;     /* they arrive without it */
 	struct wire_arrive arrive;
 	int64_t skew_ns;         /* how far its clock is ahead */
 	uint64_t clock_error_ns; /* what it says of that */
 	char player_error[256];
 	uint8_t *body; /* owned; where bodies go to and come from */
+	/* NULL: MESSAGEs are of the op that is being played; @body: where it lies. The test's. */
+	void (*on_message)(struct fake *f, const struct wire_hdr *h, const uint8_t *body);
 	struct {
 		uint32_t peer;
 		uint16_t lane;
