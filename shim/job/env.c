@@ -136,7 +136,7 @@ static int parse(struct env *e)
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
 	bool is_off = enable && !strcmp(enable, "0");
 	const char *wanted = is_off ? NULL : raw_line_wanted();
-	int no_work = 0, ask = 1, memory = PAYLOAD_AUTO, r = launcher_problem(&e->err);
+	int no_work = 0, ask = 1, full = 0, memory = PAYLOAD_AUTO, r = launcher_problem(&e->err);
 
 	e->addr = get("NBOX_ADDR");
 	e->is_virtual = !is_off && (e->addr || wanted || r);
@@ -160,11 +160,13 @@ static int parse(struct env *e)
 	r = r ? r : read_time(e, "NBOX_CONNECT_TIMEOUT", &e->connect_ns);
 	r = r ? r : read_word(e, "NBOX_PAYLOAD_WORK", "reduce, none", &no_work);
 	r = r ? r : read_word(e, "NBOX_ASK_PYTHON", "0, 1", &ask);
+	r = r ? r : read_word(e, "NBOX_NCCL_MODE", "gate, full", &full);
 	r = r ? r : read_word(e, "NBOX_PAYLOAD_MEMORY", "auto, host, device", &memory);
 	if (r)
 		return r;
 	e->payload_work = !no_work;
 	e->ask_python = ask;
+	e->is_full = full;
 	e->payload_memory = (enum payload_memory)memory;
 	return read_rank(e);
 }

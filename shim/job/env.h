@@ -22,6 +22,7 @@ struct env {
 			      */
 	bool payload_work;   /* NBOX_PAYLOAD_WORK is not "none" */
 	enum payload_memory payload_memory;
+	bool is_full;    /* NBOX_NCCL_MODE is "full": NCCL's variables are set for that */
 	bool ask_python; /* NBOX_ASK_PYTHON is not 0; job-ranks.h */
 	int error;       /* 0; negative errno: a variable is wrong, and @err says why */
 	struct err err;

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "shim/job/nccl-variables.h"
 #include "shim/job/raw-line.h"
 
 #define RANKS_MAX 65536
@@ -572,6 +573,7 @@ static void rewrite(const struct launcher_input *in)
 		if (the_plan.error < 0)
 			return;
 	}
+	nccl_variables_set_early();
 	if (!getenv("NBOX_NODES") && !getenv("NBOX_WORLD"))
 		return;
 	launcher_decide(in, &the_plan);
