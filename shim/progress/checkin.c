@@ -14,6 +14,7 @@
 #include "shim/progress/meet.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
+#include "shim/progress/traffic.h"
 #include "shim/progress/waiters.h"
 
 /* The progress thread's. */
@@ -171,6 +172,7 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *re
 	if (is_wanted) {
 		r = comm_set_members(c, ready, members, has_list ? world_ranks : NULL,
 				     session_classes(), h->comm, &c->checkin_err);
+		c->is_full = traffic_is_full() && c->n_ranks > 1; /* one rank has no messages */
 		answer_locked(c, r);
 	}
 	pthread_mutex_unlock(&waiters.lock);

@@ -61,7 +61,9 @@ struct comm {
 	uint32_t multiplicity;       /* ranks whose template we are, ourselves included */
 	bool is_even;                /* the same for all members */
 	bool is_periodic;            /* rank v has template v mod n_real */
-	_Atomic(ncclComm_t) real;    /* of the real members; NULL: see real-comm.h */
+	bool is_full;                /* NCCL itself runs at the virtual size (traffic.h) */
+	_Atomic(ncclComm_t) real;    /* of the real members, or of all ranks where it is full; NULL:
+					see real-comm.h */
 	ncclComm_t real_made;        /* where the real library puts it */
 	void *real_config;           /* owned; one real member: for real_comm_get() */
 	pthread_mutex_t real_lock;   /* held while @real is made: by threads of the job only, since
@@ -73,7 +75,8 @@ struct comm {
 	_Atomic bool is_finalized; /* by this rank: over once no op is pending */
 	_Atomic int async; /* 0; or why it is dead: negative errno, or (positive) a result of the
 			    * real NCCL */
-	_Atomic bool cancelled; /* abort during a background init */
+	_Atomic bool is_in_call, is_ending; /* real-call.h */
+	_Atomic bool cancelled;             /* abort during a background init */
 	char why[ERR_TEXT_MAX];
 
 	struct op_pool pool;
@@ -87,16 +90,19 @@ struct comm {
 	struct edge last_op; /* name 0: none yet */
 	struct redop *redops;
 	uint32_t n_redops;
-	ncclRedOp_t scale_op[ncclNumTypes];   /* real PreMulSum by @multiplicity ... */
-	ncclRedOp_t mean_op[ncclNumTypes];    /* ... by multiplicity / n_ranks */
-	uint32_t scale_made, mean_made;       /* one bit a type */
+	ncclRedOp_t scale_op[ncclNumTypes];         /* real PreMulSum by @multiplicity ... */
+	ncclRedOp_t mean_op[ncclNumTypes];          /* ... by multiplicity / n_ranks ... */
+	ncclRedOp_t share_op[ncclNumTypes];         /* ... by 1 / n_real */
+	uint32_t scale_made, mean_made, share_made; /* one bit a type */
 	ncclComm_t self;                      /* one-rank real communicator, for device scalars */
 	struct power *captured_powers;        /* data-reduce.c; kept for replays */
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
 	struct scratch redop_scratch;         /* of @redops */
 	bool has_graphs;                      /* replays of captured ops use the scratch */
 	uint32_t n_splits;
-	int64_t own_signals; /* that this rank gave itself and has not waited for */
+	uint64_t called_seq, called_p2p_seq; /* of the next op: it will arrive with that number, but
+						in a graph */
+	int64_t own_signals;                 /* that this rank gave itself and has not waited for */
 
 	/* The progress thread's, @checkin, @meet and @local_id under waiters.lock. */
 	struct note checkin_note, withdraw_note, kill_note;

@@ -2,6 +2,7 @@
 #include "shim/progress/meet.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -56,21 +57,23 @@ int meet_wait_id(struct comm *c, struct err *err)
 {
 	static const uint8_t none[WIRE_ID_BYTES];
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
+	char sender[48] = "nboxd";
 	int r = 0;
 
-	if (c->index == 0)
+	if (c->index == 0 && !c->is_full)
 		return 0;
+	if (!c->is_full)
+		snprintf(sender, sizeof(sender), "real member 0 (rank %u)", c->members[0].rank);
 	pthread_mutex_lock(&waiters.lock);
-	while (!c->has_local_id && !r)
+	/* to a communicator that has failed nboxd sends none */
+	while (!c->has_local_id && !r && !(c->is_full && comm_error(c)))
 		r = waiters_wait(until);
-	if (!c->has_local_id)
-		r = err_set(err, ETIMEDOUT,
-			    "real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
-			    c->members[0].rank);
+	if (c->is_full && comm_error(c))
+		r = err_set(err, ECANCELED, "%s", c->why);
+	else if (!c->has_local_id)
+		r = err_set(err, ETIMEDOUT, "%s sent no id within NBOX_INIT_TIMEOUT", sender);
 	else if (!memcmp(c->local_id, none, sizeof(none)))
-		r = err_set(err, EPIPE,
-			    "real member 0 (rank %u) made no id for the real communicator",
-			    c->members[0].rank);
+		r = err_set(err, EPIPE, "%s made no id for the real communicator", sender);
 	else
 		r = 0;
 	pthread_mutex_unlock(&waiters.lock);

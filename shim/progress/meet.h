@@ -4,7 +4,9 @@
  * in, even if its communicator is aborted meanwhile; the member then gives back what was made. A
  * member that is aborted before makes no promise, and then no member goes in. The lowest member
  * makes the id only when all have promised: the real library keeps a thread and a socket for good
- * for an id that no init uses. */
+ * for an id that no init uses. Where NCCL runs at the virtual size, the id is nboxd's, and nboxd
+ * sends it to all members. Then a member need not go in once its communicator has failed: nboxd
+ * ends the init of the others. */
 #pragma once
 
 #include <stdint.h>

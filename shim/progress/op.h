@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,6 +52,7 @@ struct op {
 	struct op *group_next; /* the calling thread's list, of its group */
 	struct op *kept_next;  /* see op_keep() */
 	bool is_persistent;
+	uint64_t called_seq;     /* its number when it was called, as in frames */
 	uint32_t replays;        /* of a captured op: so far, with this one; 0: not captured */
 	struct wire_arrive call; /* arrive_ns is filled at each arrival */
 	struct sched_p2p *p2p;   /* owned */
@@ -58,6 +60,10 @@ struct op {
 	struct wire_dep *deps; /* owned; what it waits for: call.n_deps */
 	uint32_t deps_capacity;
 	struct note arrived, passed;
+	/* Full mode: whether NCCL told what it took, or tells nothing: play_decided() */
+	_Atomic bool is_decided;
+	struct wire_took took; /* written before @decided is posted */
+	struct note decided;
 	struct op_run run; /* the progress thread's alone */
 };
 

@@ -11,7 +11,9 @@
 #include "shim/progress/message.h"
 #include "shim/progress/payload.h"
 #include "shim/progress/points.h"
+#include "shim/progress/real-call.h"
 #include "shim/progress/session.h"
+#include "shim/progress/traffic.h"
 #include "shim/progress/waiters.h"
 
 static struct {
@@ -20,9 +22,7 @@ static struct {
 	uint32_t n_open;
 } g;
 
-/* Something is wrong with @c alone: marks it with @r (see comm_fail()), opens its gates, tells
- * nboxd, prints one line. */
-static void fail(struct comm *c, int r, const char *text)
+void play_fail(struct comm *c, int r, const char *text)
 {
 	if (!comm_error(c)) {
 		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
@@ -63,7 +63,7 @@ static void check_complete(struct op *op)
 		struct op **due = realloc(g.due, capacity * sizeof(struct op *));
 
 		if (!due) {
-			fail(op->comm, -ENOMEM, "no memory in the progress thread");
+			play_fail(op->comm, -ENOMEM, "no memory in the progress thread");
 			return;
 		}
 		g.due = due;
@@ -147,6 +147,34 @@ static int send_arrive(struct op *op)
 	return session_send(WIRE_ARRIVE, c->number, c->rank, op->run.seq, body, bytes);
 }
 
+/* ARRIVE has it, or follows it. */
+static void run_decided(struct note *n)
+{
+	struct op *op = container_of(n, struct op, decided);
+	struct comm *c = op->comm;
+	int r;
+
+	if (!(op->call.flags & WIRE_ARRIVE_UNDECIDED))
+		return;
+	op->call.flags &= ~(uint32_t)WIRE_ARRIVE_UNDECIDED;
+	op->call.took = op->took;
+	if (!op->run.is_live || comm_error(c))
+		return;
+	r = session_send(WIRE_TOOK, c->number, c->rank, op->run.seq, &op->took, sizeof(op->took));
+	if (r)
+		play_fail(c, r, strerror(-r));
+}
+
+void play_decided(struct op *op, const struct wire_took *took)
+{
+	static const struct wire_took none;
+
+	if (atomic_exchange(&op->is_decided, true))
+		return;
+	op->took = took ? *took : none;
+	note_post(&op->decided, NOTE_WAKE);
+}
+
 static int start_player(struct op *op)
 {
 	struct op_run *run = &op->run;
@@ -154,7 +182,7 @@ static int start_player(struct op *op)
 	const struct player_data *data = NULL;
 	int r;
 
-	if (w->exchange == EXCHANGE_NONE)
+	if (w->exchange == EXCHANGE_NONE || traffic_is_full())
 		return 0;
 	if (w->exchange == EXCHANGE_PAYLOAD && env_get()->payload_work) {
 		r = payload_data(&run->sched, op->comm->rank, op->call.dtype, &run->data);
@@ -163,6 +191,19 @@ static int start_player(struct op *op)
 		data = &run->data;
 	}
 	return player_start(&run->player, &run->sched, op->comm->rank, data, &message_io, op);
+}
+
+/* NCCL's messages have the number of the call. */
+static void fail_numbers(struct op *op)
+{
+	struct err err;
+
+	err_set(&err, EPROTO,
+		"op %llu (%s) arrived as number %llu: threads of the job call one communicator at "
+		"the same time",
+		wire_seq_number(op->called_seq), coll_kind_name(op->call.kind),
+		wire_seq_number(op->run.seq));
+	play_fail(op->comm, -EPROTO, err.text);
 }
 
 static void run_arrived(struct note *n)
@@ -191,6 +232,10 @@ static void run_arrived(struct note *n)
 		open_gate(op, 0);
 		return;
 	}
+	if (c->is_full && run->seq != op->called_seq) {
+		fail_numbers(op);
+		return;
+	}
 	r = send_arrive(op);
 	if (!r)
 		r = start_player(op);
@@ -199,7 +244,7 @@ static void run_arrived(struct note *n)
 
 		err_set(&err, -r, "op %llu (%s): %s", wire_seq_number(run->seq),
 			coll_kind_name(op->call.kind), strerror(-r));
-		fail(c, -EIO, err.text);
+		play_fail(c, -EIO, err.text);
 	}
 }
 
@@ -251,14 +296,14 @@ void play_frame(struct comm *c, const struct wire_hdr *h, const void *body)
 	else
 		r = message_received(op, h, &err);
 	if (r)
-		fail(c, -EBADMSG, err.text);
+		play_fail(c, -EBADMSG, err.text);
 	else if (op && h->type == WIRE_MESSAGE)
 		check_complete(op);
 }
 
 static void on_failed(struct op *op, int r, const char *why)
 {
-	fail(op->comm, r, why);
+	play_fail(op->comm, r, why);
 }
 
 static const struct message_events message_events = {
@@ -314,6 +359,8 @@ static void run_passed(struct note *n)
 	if (op->run.has_end && !comm_error(c))
 		send_done(op);
 	message_forget(op);
+	if (traffic_get_events())
+		traffic_get_events()->passed(c, op->run.seq);
 	op->run.passes++;
 	op->next = NULL;
 	if (!op->is_persistent)
@@ -346,6 +393,8 @@ void play_prepare(struct op *op, bool is_captured)
 	op->gate.on_passed = on_passed;
 	op->arrived.run = run_arrived;
 	op->passed.run = run_passed;
+	op->decided.run = run_decided;
+	atomic_store_explicit(&op->is_decided, false, memory_order_relaxed);
 	op->is_persistent = op->gate.is_captured = is_captured;
 	op->replays = 0;
 }
@@ -387,6 +436,9 @@ void play_open_gates(struct comm *c)
 		else
 			i++;
 	}
+	if (traffic_get_events())
+		traffic_get_events()->failed(c);
+	real_call_failed(c);
 	waiters_signal();
 }
 

@@ -25,6 +25,9 @@ void play_prepare(struct op *op, bool is_captured);
  * @before: as in struct gate. Return: 0; -EIO with the sentence: the op is still the
  * caller's, but a captured one is kept for good. */
 int play_enqueue_arrive(struct op *op, device_stream s, struct gate *before, struct err *err);
+/* Of an op that arrives WIRE_ARRIVE_UNDECIDED: what NCCL takes for it; NULL: that is not told. The
+ * first word counts, and there must be one before its wait is enqueued. */
+void play_decided(struct op *op, const struct wire_took *took);
 /* Opens all gates of @c; later ones open at once. The communicator must have its error set. */
 void play_kill(struct comm *c);
 
@@ -42,7 +45,10 @@ bool play_step(void);
 /* Opens gates that are due, for devices that do not wait for it. Return: when to
  * come back (own clock; UINT64_MAX: never). */
 uint64_t play_open_due(uint64_t now_ns);
-/* Opens all gates of @c. */
+/* Something is wrong with @c alone: marks it with @r (see comm_fail()), opens its gates, tells
+ * nboxd, prints one line. */
+void play_fail(struct comm *c, int r, const char *text);
+/* Opens all gates of @c, which has failed. */
 void play_open_gates(struct comm *c);
 /* How many gates are open and not yet passed. */
 uint32_t play_n_open(void);

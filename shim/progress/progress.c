@@ -24,6 +24,7 @@
 #include "shim/progress/note.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
+#include "shim/progress/traffic.h"
 #include "shim/progress/waiters.h"
 #include "shim/real/comm-id.h"
 
@@ -41,6 +42,16 @@ static struct {
 } g;
 
 /* --- frames from nboxd ------------------------------------------------------------- */
+
+/* One of NCCL's own. */
+static void take_message(struct comm *c, const struct wire_hdr *h)
+{
+	const struct traffic_events *ev = traffic_get_events();
+	struct err err;
+
+	if (ev && ev->received(c, h, &err))
+		play_fail(c, -EBADMSG, err.text);
+}
 
 static int on_frame(const struct wire_hdr *h, const void *body)
 {
@@ -63,6 +74,10 @@ static int on_frame(const struct wire_hdr *h, const void *body)
 		return -EPROTO;
 	}
 	c = known_find(h->comm, h->rank);
+	if (h->type == WIRE_MESSAGE && traffic_is_full()) {
+		take_message(c, h);
+		return 0;
+	}
 	if (!c)
 		return 0; /* freed, and nboxd did not know it yet */
 	if (h->type == WIRE_MEET)
@@ -76,7 +91,19 @@ static int on_frame(const struct wire_hdr *h, const void *body)
 
 static void *body_for(const struct wire_hdr *h)
 {
-	return play_body(known_find(h->comm, h->rank), h);
+	struct comm *c = known_find(h->comm, h->rank);
+
+	if (!traffic_is_full())
+		return play_body(c, h);
+	return c && traffic_get_events() ? traffic_get_events()->body_for(c, h) : NULL;
+}
+
+static void on_sent(uint64_t cookie)
+{
+	if (!traffic_is_full())
+		play_body_sent(cookie);
+	else if (traffic_get_events())
+		traffic_get_events()->sent(cookie);
 }
 
 /* At the end of the process nobody is told. */
@@ -88,7 +115,7 @@ static bool on_lost(const char *text)
 static const struct session_events session_events = {
 	.on_frame = on_frame,
 	.body_for = body_for,
-	.on_sent = play_body_sent,
+	.on_sent = on_sent,
 	.on_lost = on_lost,
 };
 

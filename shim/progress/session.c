@@ -186,11 +186,11 @@ static int waited(int r, struct err *err)
 static int open_back(struct err *err)
 {
 	const char *addr = env_get()->addr;
-	int r;
+	int r = 0;
 
 	atomic_store(&g.is_connecting, true);
-	r = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
-
+	if (g.welcome.nccl != NCCL_FULL)
+		r = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
 	if (!r && !g.back && !strcmp(link_kind(g.link), "tcp"))
 		r = link_connect(addr, ms_left(), &events, &g.closed, &g.back, err);
 	atomic_store(&g.is_connecting, r != 0);
@@ -276,7 +276,7 @@ static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void
 	(void)owner;
 	if (h->type == WIRE_MESSAGE && h->body_bytes && !(l == g.back && payload_gpu_is_used())) {
 		*ret_body = g.ev->body_for(h);
-		if (!*ret_body)
+		if (!*ret_body && g.welcome.nccl != NCCL_FULL)
 			return -ENOMEM;
 	}
 	return 0;

@@ -16,8 +16,9 @@
 struct session_events {
 	/* Checked by wire_body_check(). Return: 0; -EPROTO: no such frame is expected. */
 	int (*on_frame)(const struct wire_hdr *h, const void *body);
-	void *(*body_for)(const struct wire_hdr *h); /* of a MESSAGE; NULL: no memory */
-	void (*on_sent)(uint64_t cookie);            /* of link_send() */
+	/* Of a MESSAGE. NULL: no memory; of NCCL's own (NCCL_FULL): it is discarded. */
+	void *(*body_for)(const struct wire_hdr *h);
+	void (*on_sent)(uint64_t cookie); /* of link_send() */
 	/* Return: whether it is news to anybody. */
 	bool (*on_lost)(const char *text);
 };
