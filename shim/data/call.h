@@ -22,6 +22,8 @@ struct call {
 	ncclWindow_t window; /* the real library's */
 	char *at;
 	uint64_t offset;
+	uint64_t seq;  /* of its op, as in frames */
+	struct op *op; /* that, until it passes */
 
 	/* Between the phases. */
 	ncclRedOp_t real_op;

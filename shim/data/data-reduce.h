@@ -4,12 +4,6 @@
 
 #include "shim/data/call.h"
 
-/* The real reduction whose result is that of the virtual world. Return: 0; negative errno or
- * ncclResult_t > 0 with the sentence. */
-int data_map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err);
-/* Is it a product in which virtual ranks have factors? */
-bool data_needs_power(const struct call *call);
-/* @dst = @src to the power of our multiplicity, through pinned host memory. A captured one stays
- * for the replays. Return: 0; negative errno with the sentence. */
-int data_enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
-		       device_stream s, bool is_captured, struct err *err);
+/* Chooses call->real_op, and enqueues what has to be done with the inputs first (call->real_send).
+ * Return: 0; negative errno or ncclResult_t > 0 with the sentence. */
+int data_reduce_before(struct call *call, device_stream s, bool is_captured, struct err *err);

@@ -7,11 +7,11 @@
 
 #include "schedule/coll.h"
 #include "shim/data/data-alone.h"
+#include "shim/data/data-full.h"
 #include "shim/data/data-onesided.h"
 #include "shim/data/data-reduce.h"
-#include "shim/data/real-comm.h"
+#include "shim/data/data-slots.h"
 #include "shim/data/redop.h"
-#include "shim/data/scalar.h"
 #include "shim/gate/scratch.h"
 #include "shim/real/real.h"
 
@@ -35,25 +35,6 @@ void data_deinit(struct comm *c)
 	scratch_give(&c->redop_scratch);
 }
 
-/* --- where things are ------------------------------------------------------------------ */
-
-/* Are the real members next to each other? Then their chunks are one piece of a buffer. */
-static bool is_contiguous(const struct comm *c)
-{
-	return c->members[c->n_real - 1].rank - c->members[0].rank == c->n_real - 1;
-}
-
-/* One piece that repeats: slot v holds what slot v mod n_real holds. */
-static bool is_block(const struct comm *c)
-{
-	return is_contiguous(c) && c->is_periodic;
-}
-
-static char *slot(const void *base, uint64_t bytes, uint32_t rank)
-{
-	return (char *)(uintptr_t)base + bytes * rank;
-}
-
 static bool root_is_real(const struct call *call)
 {
 	return comm_member(call->comm, call->root) >= 0;
@@ -65,16 +46,16 @@ static int gather_chunks(struct call *call, const void *from, device_stream s, s
 	struct comm *c = call->comm;
 	int r = 0;
 
-	if (is_contiguous(c)) {
-		call->real_send = slot(from, call->bytes, c->members[0].rank);
+	if (slots_are_contiguous(c)) {
+		call->real_send = slot_at(from, call->bytes, c->members[0].rank);
 		return 0;
 	}
 	if (!call->scratch)
 		r = scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
 	for (uint32_t i = 0; !r && i < c->n_real; i++)
 		r = DEVICE(c, copy,
-			   (s, slot(call->scratch, call->bytes, i),
-			    slot(from, call->bytes, c->members[i].rank), call->bytes));
+			   (s, slot_at(call->scratch, call->bytes, i),
+			    slot_at(from, call->bytes, c->members[i].rank), call->bytes));
 	call->real_send = call->scratch;
 	return r;
 }
@@ -82,37 +63,23 @@ static int gather_chunks(struct call *call, const void *from, device_stream s, s
 int data_before(struct call *call, device_stream s, bool is_captured, struct err *err)
 {
 	struct comm *c = call->comm;
-	uint64_t in_bytes;
-	char *powered;
 	int r;
 
 	call->real_send = call->send;
 	call->real_op = ncclSum;
 	call->scratch = NULL;
+	if (c->is_full)
+		return data_full_before(call, s, is_captured, err);
 	if (call_policy(call) == DATA_NONE || !call->bytes)
 		return 0;
-	if (call->kind == COLL_ALLGATHER && !is_contiguous(c))
+	if (call->kind == COLL_ALLGATHER && !slots_are_contiguous(c))
 		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
 	if (!coll_reduces(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
 		return 0;
-	r = data_map_redop(call, &call->real_op, err);
-	if (!r)
-		r = redop_scale(call, s, err);
-	if (r)
-		return r;
-	if (data_needs_power(call)) {
-		in_bytes = coll_input_bytes(call->kind, call->bytes, c->n_ranks, 1);
-		r = scratch_get(c, in_bytes, &powered, err);
-		if (!r)
-			r = data_enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
-					       err);
-		if (r)
-			return r;
-		call->real_send = powered;
-	}
-	if (call->kind == COLL_REDUCESCATTER)
-		return gather_chunks(call, call->real_send, s, err);
-	return 0;
+	r = data_reduce_before(call, s, is_captured, err);
+	if (!r && call->kind == COLL_REDUCESCATTER)
+		r = gather_chunks(call, call->real_send, s, err);
+	return r;
 }
 
 /* --- the real calls ----------------------------------------------------------------------- */
@@ -129,10 +96,10 @@ static int exchange_chunks(struct call *call, bool sends, bool receives, device_
 		uint32_t rank = c->members[i].rank;
 
 		if (sends)
-			r = REAL(Send, (slot(call->send, call->bytes, rank), call->count,
+			r = REAL(Send, (slot_at(call->send, call->bytes, rank), call->count,
 					call->dtype, (int)i, c->real, stream));
 		if (!r && receives)
-			r = REAL(Recv, (slot(call->recv, call->bytes, rank), call->count,
+			r = REAL(Recv, (slot_at(call->recv, call->bytes, rank), call->count,
 					call->dtype, (int)i, c->real, stream));
 	}
 	return r;
@@ -183,7 +150,7 @@ int data_during_alone(struct call *call, const struct call_index *x, device_stre
 		      struct err *err)
 {
 	if (call_policy(call) == DATA_NONE || !call->bytes || call->is_onesided ||
-	    !data_is_alone(call))
+	    call->comm->is_full || !data_is_alone(call))
 		return 0;
 	return data_alone(call, x, s, err);
 }
@@ -192,6 +159,8 @@ bool data_needs_real(const struct call *call)
 {
 	if (call->is_onesided)
 		return data_onesided_needs_real(call);
+	if (call->comm->is_full)
+		return true;
 	return call_policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
 }
 
@@ -204,6 +173,8 @@ int data_during(struct call *call, const struct call_index *x, device_stream s, 
 
 	if (!data_needs_real(call))
 		return 0;
+	if (c->is_full)
+		return data_full_during(call, x, s, err);
 	switch ((enum coll_kind)call->kind) {
 	case COLL_ALLREDUCE:
 		return REAL(AllReduce, (call->real_send, call->recv, call->count, call->dtype,
@@ -213,7 +184,7 @@ int data_during(struct call *call, const struct call_index *x, device_stream s, 
 					    call->real_op, c->real, stream));
 	case COLL_ALLGATHER:
 		to = call->scratch ? call->scratch
-				   : slot(call->recv, call->bytes, c->members[0].rank);
+				   : slot_at(call->recv, call->bytes, c->members[0].rank);
 		return REAL(AllGather, (call->send, to, call->count, call->dtype, c->real, stream));
 	case COLL_ALLTOALL:
 		return exchange_chunks(call, true, true, s, err);
@@ -239,81 +210,25 @@ int data_during(struct call *call, const struct call_index *x, device_stream s, 
 	return err_set(err, EINVAL, "unknown kind of call");
 }
 
-/* --- what comes from virtual ranks ---------------------------------------------------------- */
-
-static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s, struct err *err)
-{
-	return DEVICE(call->comm, fill, (s, at, scalar_fill_byte(call->dtype), bytes));
-}
-
-/* Slots 0..period-1 hold the pattern: repeat it to the end, doubling. */
-static int repeat(const struct call *call, device_stream s, struct err *err)
-{
-	struct comm *c = call->comm;
-	uint64_t period = c->n_real, n = c->n_ranks, have = period;
-	int r = 0;
-
-	while (!r && have < n) {
-		uint64_t now = have < n - have ? have : n - have;
-
-		r = DEVICE(c, copy,
-			   (s, (char *)call->recv + have * call->bytes, call->recv,
-			    now * call->bytes));
-		have += now;
-	}
-	return r;
-}
-
-/* Fills every virtual slot of a receive buffer: with its template's, or with small values. The real
- * slots are already in place (@from NULL), or in @from, in order. */
-static int replicate(const struct call *call, const char *from, device_stream s, struct err *err)
-{
-	struct comm *c = call->comm;
-	uint64_t b = call->bytes;
-	int r = 0, real;
-
-	if (call_policy(call) == DATA_MIRROR && is_block(c)) {
-		if (c->members[0].rank)
-			r = DEVICE(c, copy,
-				   (s, call->recv, slot(call->recv, b, c->members[0].rank),
-				    b * c->n_real));
-		return r ? r : repeat(call, s, err);
-	}
-	for (uint32_t v = 0; !r && v < c->n_ranks; v++) {
-		real = comm_member(c, v);
-		if (real >= 0 && from)
-			r = DEVICE(c, copy,
-				   (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
-		else if (real < 0 && call_policy(call) == DATA_FILL)
-			r = fill(call, slot(call->recv, b, v), b, s, err);
-		else if (real < 0 && call_policy(call) == DATA_MIRROR)
-			r = DEVICE(c, copy,
-				   (s, slot(call->recv, b, v),
-				    from ? slot(from, b, template_of(&c->templates, v))
-					 : slot(call->recv, b,
-						c->members[template_of(&c->templates, v)].rank),
-				    b));
-	}
-	return r;
-}
-
 int data_after(struct call *call, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
 
 	if (call_policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
 		return 0;
+	if (c->is_full)
+		return data_full_after(call, s, err);
 	switch ((enum coll_kind)call->kind) {
 	case COLL_ALLGATHER:
-		return replicate(call, call->scratch, s, err);
+		return slots_replicate(call, call->scratch, s, err);
 	case COLL_ALLTOALL:
-		return replicate(call, NULL, s, err);
+		return slots_replicate(call, NULL, s, err);
 	case COLL_GATHER:
-		return c->rank == call->root ? replicate(call, NULL, s, err) : 0;
+		return c->rank == call->root ? slots_replicate(call, NULL, s, err) : 0;
 	case COLL_BROADCAST:
 	case COLL_SCATTER:
 		if (call_policy(call) == DATA_FILL && !root_is_real(call))
-			return fill(call, call->recv, call->bytes, s, err);
+			return slots_fill(call, call->recv, call->bytes, s, err);
 		return 0;
 	case COLL_SENDRECV:
 		break; /* data_p2p_after(), for all of them */

@@ -8,23 +8,35 @@
  *
  * A single real member has nobody to meet. It makes one when something needs it (scaled sums,
  * users' reductions, registration of windows), also during a capture; copies do everything else
- * (data-alone.h). In a job of many axes most communicators are of this kind. */
+ * (data-alone.h). In a job of many axes most communicators are of this kind.
+ *
+ * Where NCCL runs at the virtual size (c->is_full) it is NCCL's communicator of all ranks, and each
+ * real member makes it together with the virtual one, by an id of nboxd's. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "shim/progress/comm.h"
 
-/* Does any data policy of @c ask for one? */
-bool real_comm_is_wanted(const struct comm *c);
+/* Is it made together with the virtual one? */
+bool real_comm_is_together(const struct comm *c);
+/* Before a promise to make it: can the real library do it? Return: 0; negative errno with the
+ * sentence. */
+int real_comm_check(struct comm *c, struct err *err);
 /* Makes c->real_made by c->local_id. Blocks (see real-group.h). @config: the
  * job's, blocking, or NULL. Return: 0; negative errno or ncclResult_t > 0, with the
  * sentence. */
 int real_comm_make(struct comm *c, void *config, struct err *err);
-/* Of the lowest real member: makes the id and sends it to the others; the others do nothing. Where
- * it fails the caller tells them why, and then that there is no id. */
+/* Its number of ranks. */
+uint32_t real_comm_size(const struct comm *c);
+/* Of the lowest real member: makes the id and sends it to the others; the others do nothing, nor
+ * does anybody where the id is nboxd's. Where it fails the caller tells them why, and then that
+ * there is no id. */
 int real_comm_offer_id(struct comm *c, struct err *err);
 
 /* c->real, made now when there is one real member. Any thread that may call NCCL.
  * Return: as above; -ENOENT when the data policies have none. */
 int real_comm_get(struct comm *c, ncclComm_t *ret, struct err *err);
+/* @real, which was @c's, or NULL: ends it in the real library. */
+ncclResult_t real_comm_destroy(struct comm *c, ncclComm_t real);
+ncclResult_t real_comm_abort(struct comm *c, ncclComm_t real);

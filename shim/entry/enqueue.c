@@ -17,7 +17,9 @@
 #include "shim/entry/result.h"
 #include "shim/progress/known.h"
 #include "shim/progress/play.h"
+#include "shim/progress/real-call.h"
 #include "shim/progress/session.h"
+#include "shim/progress/traffic.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
@@ -29,6 +31,7 @@ struct batch {
 	struct op *first, **last, *p2p, *onesided;
 	struct edges_ops edges;
 	uint64_t last_name;     /* of the last op */
+	uint64_t seq, p2p_seq;  /* the communicator's, with this batch */
 	struct op *not_arrived; /* the first whose arrive is not in the stream; NULL: all are */
 	int64_t n_self;         /* sends to this rank itself, less receives from it */
 	int64_t own_signals;    /* the communicator's, with this batch */
@@ -57,6 +60,8 @@ static struct batch *batch_of(struct plan *p, const struct call *call)
 	b->stream = (device_stream)call->stream;
 	b->capture = b->comm->dev->capture_id(b->stream);
 	b->own_signals = b->comm->own_signals;
+	b->seq = b->comm->called_seq;
+	b->p2p_seq = b->comm->called_p2p_seq;
 	b->last = &b->first;
 	return b;
 }
@@ -68,6 +73,7 @@ static struct op *add_op(struct batch *b, const struct call *call)
 	if (!op)
 		return NULL;
 	play_prepare(op, b->capture != 0);
+	op->called_seq = call->kind == COLL_SENDRECV ? WIRE_SEQ_P2P | b->p2p_seq++ : b->seq++;
 	op->gate.kind = call->kind;
 	op->call.kind = call->kind;
 	op->call.count = call->count;
@@ -93,7 +99,7 @@ static int make_sched(struct op *op, struct err *err)
 	struct sched *s = &op->run.sched;
 	uint64_t elem = coll_dtype_bytes(op->call.dtype);
 
-	if (session_welcome()->exchange == EXCHANGE_NONE)
+	if (session_welcome()->exchange == EXCHANGE_NONE || traffic_is_full())
 		return 0;
 	memset(s, 0, sizeof(*s));
 	s->kind = (enum coll_kind)op->call.kind;
@@ -144,12 +150,24 @@ static int add_p2p(struct batch *b, struct op *op, const struct call *call, stru
 	return r ? err_set(err, ENOMEM, "no memory for an op") : 0;
 }
 
+/* NCCL will say what it takes for collectives. The other ops of the batch wait with them, so that
+ * nboxd begins all in their order. */
+static void leave_undecided(const struct batch *b)
+{
+	bool has_any = false;
+
+	for (const struct op *op = b->first; op; op = op->group_next)
+		has_any = has_any || op->call.kind <= COLL_REDUCE;
+	for (struct op *op = b->first; has_any && op; op = op->group_next)
+		op->call.flags |= WIRE_ARRIVE_UNDECIDED;
+}
+
 static int make_ops(struct plan *p, struct err *err)
 {
 	int r;
 
 	for (uint32_t i = 0; i < p->n_calls; i++) {
-		const struct call *call = &p->calls[i];
+		struct call *call = &p->calls[i];
 		struct batch *b = batch_of(p, call);
 		struct op **p2p = call->is_onesided ? &b->onesided : &b->p2p;
 		struct op *op = call->kind == COLL_SENDRECV ? *p2p : NULL;
@@ -159,6 +177,8 @@ static int make_ops(struct plan *p, struct err *err)
 			if (!op)
 				return err_set(err, ENOMEM, "no memory for an op");
 		}
+		call->seq = op->called_seq;
+		call->op = op;
 		if (call->kind != COLL_SENDRECV)
 			continue;
 		*p2p = op;
@@ -167,6 +187,12 @@ static int make_ops(struct plan *p, struct err *err)
 			return r;
 	}
 	for (uint32_t i = 0; i < p->n_batches; i++) {
+		if (p->batches[i].comm->is_full && p->batches[i].capture)
+			return err_set(
+				err, EINVAL,
+				"the stream is captured into a CUDA graph: --nccl full cannot tell the "
+				"messages of its replays apart; run the job without CUDA graphs, or "
+				"with --nccl gate");
 		/* NCCL says so before it enqueues anything, and the communicator can go on */
 		if (p->batches[i].n_self)
 			return err_set(
@@ -178,8 +204,15 @@ static int make_ops(struct plan *p, struct err *err)
 				return r;
 		}
 	}
-	for (uint32_t i = 0; i < p->n_batches; i++)
-		p->batches[i].comm->own_signals = p->batches[i].own_signals;
+	for (uint32_t i = 0; i < p->n_batches; i++) {
+		const struct batch *b = &p->batches[i];
+
+		if (b->comm->is_full)
+			leave_undecided(b);
+		b->comm->own_signals = b->own_signals;
+		b->comm->called_seq = b->seq;
+		b->comm->called_p2p_seq = b->p2p_seq;
+	}
 	return 0;
 }
 
@@ -411,6 +444,41 @@ static int enqueue_real(struct plan *p, const struct call_index *x, struct err *
 	return r;
 }
 
+/* At the virtual size NCCL may wait in there for another rank. What became of that is the error
+ * then, not what NCCL makes of it. */
+static int call_real(struct plan *p, const struct call_index *x, struct err *err)
+{
+	uint32_t n = 0;
+	int r = 0;
+
+	for (; !r && n < p->n_batches; n++)
+		if (p->batches[n].comm->is_full)
+			r = real_call_begin(p->batches[n].comm);
+	if (!r)
+		r = enqueue_real(p, x, err);
+	for (uint32_t i = 0; i < n; i++) {
+		struct comm *c = p->batches[i].comm;
+
+		if (!c->is_full)
+			continue;
+		real_call_end(c);
+		if (r && comm_error(c)) {
+			err_set(err, EIO, "%s", c->why);
+			r = comm_error(c);
+		}
+	}
+	return r;
+}
+
+/* The real call is over, or there is none: NCCL tells no more of these. */
+static void decide_rest(const struct batch *b)
+{
+	if (!b->comm->is_full)
+		return;
+	for (struct op *op = b->first; op != b->not_arrived; op = op->group_next)
+		play_decided(op, NULL);
+}
+
 /* The real work of all batches, as one real group. */
 static int enqueue_data(struct plan *p, struct err *err)
 {
@@ -431,7 +499,7 @@ static int enqueue_data(struct plan *p, struct err *err)
 		is_any = is_any || data_needs_real(&p->calls[i]);
 	}
 	if (!r && is_any)
-		r = enqueue_real(p, &x, err);
+		r = call_real(p, &x, err);
 	return r ? r : enqueue_after(p, &x, err);
 }
 
@@ -448,6 +516,8 @@ static int enqueue_plan(struct plan *p, struct err *err)
 		r = enqueue_data(p, err);
 	for (uint32_t i = 0; i < p->n_batches; i++) {
 		struct err none;
+
+		decide_rest(&p->batches[i]);
 
 		if (r)
 			enqueue_waits(&p->batches[i], &none);

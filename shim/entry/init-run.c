@@ -15,6 +15,7 @@
 #include "shim/progress/checkin.h"
 #include "shim/progress/known.h"
 #include "shim/progress/meet.h"
+#include "shim/progress/play.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
@@ -67,15 +68,6 @@ static void check_in(struct job *job)
 	}
 }
 
-/* Is a real communicator to be made now? A single real member makes its own when something needs
- * it. */
-static bool wants_real(const struct init *init)
-{
-	const struct comm *c = init->comm;
-
-	return is_ok(init) && c->n_ranks && c->n_real > 1 && real_comm_is_wanted(c);
-}
-
 /* One step of the meeting (meet.h), for all inits that are still in it. */
 static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 {
@@ -106,7 +98,7 @@ static void make_all_real(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 
-		init->meets = wants_real(init);
+		init->meets = is_ok(init) && real_comm_is_together(init->comm);
 		if (!is_ok(init)) /* another thread may have aborted it before nboxd's answer came
 				   */
 			tell_failure(init->comm);
@@ -115,6 +107,7 @@ static void make_all_real(struct job *job)
 			failed(init, err_set(&err, ENOMEM, "no memory"), &err);
 		}
 	}
+	each(job, real_comm_check);
 	each(job, meet_promise);
 	each(job, meet_wait_all);
 	each(job, real_comm_offer_id);
@@ -151,14 +144,16 @@ static ncclResult_t job_run(struct job *job)
 		first = first == ncclSuccess ? result : first;
 		atomic_compare_exchange_strong(&c->state, &starting,
 					       result == ncclSuccess ? COMM_READY : COMM_FAILED);
-		if (result != ncclSuccess)
+		if (result != ncclSuccess) {
 			tell_failure(c);
+			if (c->is_full) /* what NCCL may still do ends */
+				play_kill(c);
+		}
 		if (starting == COMM_DEAD || !init->ret || (c->is_blocking && result)) {
 			/* aborted meanwhile, a split without color, or failed */
 			if (c->number && c->n_ranks)
 				known_send(c, WIRE_COMM_FREE, NULL, 0);
-			if (c->real && real_get()->CommAbort)
-				real_get()->CommAbort(c->real);
+			real_comm_abort(c, c->real);
 			c->real = NULL;
 			if (starting != COMM_DEAD) {
 				if (init->ret)

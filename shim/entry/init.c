@@ -213,6 +213,9 @@ ncclResult_t ncclGetVersion(int *version)
 }
 ALSO_PNCCL(GetVersion);
 
+/* The real ncclCommInitAll calls ncclGetUniqueId through the linker, that is here. */
+static __thread bool is_for_real;
+
 /* The job's id is only a name here: no socket listens behind it. */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
@@ -222,7 +225,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	struct wire_unique_id u = {.magic = WIRE_UNIQUE_ID_MAGIC, .version = 1};
 	int rank = env_get()->rank;
 
-	if (!env_get()->is_virtual)
+	if (!env_get()->is_virtual || is_for_real)
 		return CALL_REAL(GetUniqueId, (id));
 	if (!id)
 		return last_error_set(ncclInvalidArgument, "ncclGetUniqueId: id is NULL");
@@ -284,8 +287,15 @@ ALSO_PNCCL(CommInitRankScalable);
 ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n_dev, const int *devs)
 {
 	ENTER();
+	ncclResult_t result;
 
-	return FORWARD(CommInitAll, (ret, n_dev, devs));
+	/* NCCL looks for its network now, and once */
+	if (env_get()->is_virtual && env_get()->is_full && !ready_get("ncclCommInitAll", &result))
+		return group_failed(result);
+	is_for_real = true;
+	result = FORWARD(CommInitAll, (ret, n_dev, devs));
+	is_for_real = false;
+	return result;
 }
 ALSO_PNCCL(CommInitAll);
 

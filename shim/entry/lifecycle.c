@@ -1,6 +1,7 @@
 /* Entry points on a communicator that exists: queries, errors, the end. */
 #include "base/clock.h"
 #include "shim/data/data.h"
+#include "shim/data/real-comm.h"
 #include "shim/data/redop.h"
 #include "shim/data/windows.h"
 #include "shim/entry/entry.h"
@@ -279,8 +280,8 @@ static ncclResult_t abort_comm(struct comm *c)
 	leave(c);
 	real = atomic_exchange(&c->real, NULL);
 	/* in the child of a fork it would wait for threads that do not exist */
-	if (real && real_get()->CommAbort && !note_is_child())
-		result = real_get()->CommAbort(real);
+	if (!note_is_child())
+		result = real_comm_abort(c, real);
 	if (!is_busy || progress_wait_idle(c, PROGRESS_IDLE, ABORT_WAIT_NS))
 		release_device(c);
 	forget(c);
@@ -314,10 +315,12 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 		return abort_comm(c);
 	if (atomic_exchange(&c->state, COMM_DEAD) == COMM_DEAD) /* aborted meanwhile */
 		return ncclSuccess;
-	leave(c);
+	if (!c->is_full)
+		leave(c);
 	real = atomic_exchange(&c->real, NULL);
-	if (real && real_get()->CommDestroy)
-		result = real_get()->CommDestroy(real);
+	result = real_comm_destroy(c, real);
+	if (c->is_full) /* NCCL has sent its last messages just now */
+		leave(c);
 	release_device(c);
 	forget(c);
 	return result;

@@ -6,10 +6,19 @@
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
 #include "shim/entry/result.h"
+#include "shim/progress/traffic.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
 #define SIGNALS_MAX 65536 /* that a rank waits for at a time, of one peer */
+
+/* NCCL's network for them is not the plug-in's. */
+static ncclResult_t refuse_full(const char *what)
+{
+	return last_error_set(ncclInvalidUsage,
+			      "%s: --nccl full has no windows, puts and signals; use --nccl gate",
+			      what);
+}
 
 static ncclResult_t register_window(struct comm *c, void *buff, size_t bytes, ncclWindow_t *ret,
 				    int flags)
@@ -30,6 +39,8 @@ static ncclResult_t register_window(struct comm *c, void *buff, size_t bytes, nc
 		return last_error_set(ncclInvalidArgument,
 				      "ncclCommWindowRegister: needs memory, and a place for the "
 				      "window");
+	if (traffic_is_full())
+		return refuse_full("ncclCommWindowRegister");
 	w.is_real = real_comm_get(c, &real, &err) == 0;
 	at = windows_add(&w, ret);
 	if (!at)
@@ -103,6 +114,8 @@ static ncclResult_t check(const struct call *call, const char *what, int peer, i
 
 	if (result != ncclSuccess)
 		return result;
+	if (traffic_is_full())
+		return refuse_full(what);
 	if (peer < 0 || (uint32_t)peer >= c->n_ranks)
 		return last_error_set(ncclInvalidArgument,
 				      "%s: rank %d of a communicator of %u ranks", what, peer,

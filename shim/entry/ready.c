@@ -15,11 +15,15 @@
 #include "shim/gate/device-choose.h"
 #include "shim/job/env.h"
 #include "shim/job/launcher.h"
+#include "shim/job/nccl-variables.h"
+#include "shim/plugin/plugin.h"
 #include "shim/progress/known.h"
 #include "shim/progress/payload-gpu.h"
 #include "shim/progress/progress.h"
 #include "shim/progress/session.h"
+#include "shim/progress/traffic.h"
 #include "shim/real/last-error.h"
+#include "shim/real/real.h"
 
 ncclResult_t ready_refuse(const char *what, int r, const struct err *err, const char *hint)
 {
@@ -81,9 +85,20 @@ static void note_run(void)
 
 	note(device_fallback());
 	note(launcher_note());
+	if (nccl_variables_note()[0])
+		note(nccl_variables_note());
 	if (dev && dev->get(&ordinal))
 		ordinal = DEVICE_NONE;
 	versions_tell(ordinal, note_version);
+}
+
+/* A variable that a scheduler may decide by. In full mode libnbox.so shuts two ways between nodes,
+ * which no scheduler takes there either. */
+static bool is_told(const char *v)
+{
+	return strncmp(v, "NCCL_", 5) == 0 &&
+	       !(traffic_is_full() && (strncmp(v, "NCCL_COLLNET_ENABLE=", 20) == 0 ||
+				       strncmp(v, "NCCL_MNNVL_ENABLE=", 18) == 0));
 }
 
 /* Tells nboxd by what its scheduler decides: the version of NCCL that this process has loaded, and
@@ -96,7 +111,7 @@ static void tell_job(void)
 	char *body;
 
 	for (char **v = environ; *v; v++)
-		if (strncmp(*v, "NCCL_", 5) == 0)
+		if (is_told(*v))
 			bytes += strlen(*v) + 1;
 	body = malloc(bytes);
 	if (!body)
@@ -105,7 +120,7 @@ static void tell_job(void)
 	for (char **v = environ; *v; v++) {
 		size_t length = strlen(*v);
 
-		if (strncmp(*v, "NCCL_", 5) != 0 || length >= bytes - at)
+		if (!is_told(*v) || length >= bytes - at)
 			continue;
 		memcpy(body + at, *v, length);
 		body[at + length] = '\0';
@@ -115,9 +130,19 @@ static void tell_job(void)
 	free(body);
 }
 
-/* What nboxd is told before the first communicator. */
+/* What nboxd is told before the first communicator, and NCCL, which has not looked yet. */
 static void tell_nboxd(void)
 {
+	uint32_t gpus = session_welcome()->gpus_per_node;
+	int version = 0;
+
+	if (traffic_is_full()) {
+		if (real_get()->GetVersion)
+			real_get()->GetVersion(&version);
+		nccl_variables_set(env_get()->rank >= 0 ? env_get()->rank / (int)gpus : -1,
+				   version);
+		plugin_start();
+	}
 	note_run();
 	tell_job();
 }
@@ -139,6 +164,11 @@ const struct device *ready_get(const char *what, ncclResult_t *ret)
 		if (r && !session_was_answered())
 			hint = "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run without one";
 	}
+	if (!r && env->is_full && !traffic_is_full())
+		r = err_set(
+			&err, EINVAL,
+			"NBOX_NCCL_MODE=full, but nboxd runs with --nccl gate: start it with --nccl "
+			"full, or unset the variable");
 	if (!r) {
 		dev = device_get(&err);
 		r = dev ? 0 : -ENODEV;

@@ -73,8 +73,7 @@ static void make_all(struct real_group *g)
 static void give_back(struct real_group *g)
 {
 	for (uint32_t i = 0; i < g->n; i++)
-		if (g->list[i].comm->real_made && real_get()->CommAbort)
-			real_get()->CommAbort(g->list[i].comm->real_made);
+		real_comm_abort(g->list[i].comm, g->list[i].comm->real_made);
 	group_free(g);
 }
 
@@ -125,7 +124,7 @@ static bool wait_for(struct real_group *g)
 		comm_fail(
 			g->list[i].comm, -ETIMEDOUT,
 			"the real communicator of %u ranks was not made within NBOX_INIT_TIMEOUT (%.0f s)",
-			g->list[i].comm->n_real, (double)env_get()->timeout_ns / 1e9);
+			real_comm_size(g->list[i].comm), (double)env_get()->timeout_ns / 1e9);
 	pthread_mutex_unlock(&waiters.lock);
 	return is_done;
 }

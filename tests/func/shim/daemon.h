@@ -39,6 +39,7 @@ static inline void wait_for_go(void)
 /* --- nboxd ------------------------------------------------------------------------------ */
 
 static char dir[64];
+static uint32_t welcome_nccl; /* enum wire_nccl of the next worker */
 static struct {
 	struct listener *listener;
 	struct link *link;
@@ -216,8 +217,11 @@ static inline void start_drifting(const char *part, bool is_same_clock, double d
 				       .n_nodes = WORLD,
 				       .gpus_per_node = 1,
 				       .n_real = 1,
+				       .exchange = welcome_nccl == NCCL_FULL ? EXCHANGE_MESSAGES
+									     : EXCHANGE_NONE,
 				       .data = DATA_NONE,
-				       .same_clock = is_same_clock};
+				       .same_clock = is_same_clock,
+				       .nccl = welcome_nccl};
 	uint64_t until = clock_now_ns() + WAIT_NS;
 	char addr[96];
 	int in[2], out[2];
