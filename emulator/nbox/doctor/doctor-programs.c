@@ -73,8 +73,9 @@ static void find_nccl(struct doctor *d)
 
 	driver_ask_nccl(&v);
 	if (!v.why[0])
-		doctor_add(d, DOCTOR_OK, GPUS, "NCCL", "%d.%d.%d, %s", v.version / 10000,
-			   v.version / 100 % 100, v.version % 100, v.path);
+		doctor_add(d, DOCTOR_OK, GPUS, "NCCL", "%d.%d.%d, %s%s", v.version / 10000,
+			   v.version / 100 % 100, v.version % 100, v.path,
+			   driver_nccl_goes_full(&v, NULL) < 0 ? "; not with --nccl full" : "");
 	else
 		doctor_add(
 			d, d->is_cuda || (chosen && chosen[0]) ? DOCTOR_WRONG : DOCTOR_NOTE, GPUS,

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "patches/records.h"
 
-#define ASK_MS 20000        /* a machine of many GPUs may take several seconds */
-#define VERSION_LEAST 12000 /* as in libnbox.so */
+#define ASK_MS 20000                   /* a machine of many GPUs may take several seconds */
+#define VERSION_LEAST 12000            /* as in libnbox.so */
+#define FULL_LEAST NCCL_CODE(2, 23, 0) /* a plug-in is told which op a message is of */
 #define WHY_MAX sizeof(((struct driver *)NULL)->why)
 
 /* Both answers go through a pipe in one piece. */
@@ -127,4 +129,19 @@ int driver_check(struct err *err)
 
 	driver_ask(&d);
 	return d.why[0] ? err_set(err, ENODEV, "%s", d.why) : 0;
+}
+
+int driver_nccl_goes_full(const struct driver_nccl *n, struct err *err)
+{
+	char why[ERR_TEXT_MAX];
+
+	if (n->version < FULL_LEAST)
+		return err_set(
+			err, EINVAL,
+			"NCCL %d.%d.%d (%.200s): nccl full needs 2.23 or newer, which tells a plug-in "
+			"which op a message is of: NBOX_NCCL=PATH names another, or take nccl gate",
+			n->version / 10000, n->version / 100 % 100, n->version % 100, n->path);
+	if (!nccl_records_find(n->version, false, why, sizeof(why)))
+		return err_set(err, EINVAL, "%s, or nccl gate", why);
+	return 0;
 }

@@ -20,5 +20,8 @@ struct driver_nccl {
 void driver_ask(struct driver *ret);
 /* Asks the NCCL that NBOX_NCCL names, else the one on the search path. */
 void driver_ask_nccl(struct driver_nccl *ret);
+/* Can it run at the virtual size (--nccl full)? @n: it has a version. Return: 0; -EINVAL with the
+ * sentence. */
+int driver_nccl_goes_full(const struct driver_nccl *n, struct err *err);
 /* Return: 0: a GPU can be used; -ENODEV with the sentence. */
 int driver_check(struct err *err);

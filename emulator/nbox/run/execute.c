@@ -68,6 +68,8 @@ static void say_before(const struct run *run)
 		fprintf(stderr, "nbox run: %s\n", run->changed);
 	if (run->warning[0])
 		fprintf(stderr, "nbox %s: %s\n", run_command(run), run->warning);
+	if (run->nccl_warning[0])
+		fprintf(stderr, "nbox %s: %s\n", run_command(run), run->nccl_warning);
 	if (run->hint[0])
 		fprintf(stderr, "nbox run: %s\n", run->hint);
 	if (run->is_plain && !run->printer)

@@ -76,8 +76,8 @@ static int make(const struct run *run, const struct results *res, const struct r
 	if (run->device == RUN_DEVICE_HOST)
 		snprintf(ret->device, sizeof(ret->device),
 			 WIRE_NOTE_NO_GPU
-			 "the job ran on the CPU through the host CUDA runtime and "
-			 "host NCCL; %s%s",
+			 "the job ran on the CPU through the host CUDA runtime and %s; %s%s",
+			 run->config->nccl == NCCL_FULL ? "the NCCL of NBOX_NCCL" : "host NCCL",
 			 run->compute[0] ? "compute is modelled: "
 					 : "its compute times are this CPU's",
 			 run->compute);

@@ -19,18 +19,27 @@ void plan_print(const struct run *run)
 	printf("model      %s", config_model(c, model, sizeof(model)));
 	if (run->warning[0])
 		printf("\nwarning    %s", run->warning);
+	if (run->nccl_warning[0])
+		printf("\nwarning    %s", run->nccl_warning);
 	if (run->hint[0])
 		printf("\nwarning    %s", run->hint);
 	if (run->network[0])
 		printf("\nnetwork    %s", run->network);
-	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
+	if (c->nccl == NCCL_FULL)
+		printf("\nnccl       full: NCCL's own decisions and messages, times by the model"
+		       "\n           %s\n           NICs %s",
+		       run->nccl, c->net_devices);
+	printf("\nexchange   %s over %.*s; data %s; seed %llu\n",
+	       wire_exchange_name(c->nccl == NCCL_FULL ? c->traffic : c->exchange),
 	       (int)strcspn(c->addr, ":"), c->addr, wire_data_name(c->data),
 	       (unsigned long long)c->seed);
 	for (size_t i = 0; i < c->n_data_for; i++)
 		printf("data       %s\n", c->values[CONFIG_DATA_FOR].items[i].text);
 	printf("device     %s\n",
 	       run->device == RUN_DEVICE_HOST
-		       ? "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU"
+		       ? c->nccl == NCCL_FULL
+				 ? "host: no NVIDIA GPU here, a stand-in for CUDA and the NCCL of NBOX_NCCL run the job on the CPU"
+				 : "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU"
 		       : "cuda");
 	if (run->compute[0])
 		printf("compute    %s\n", run->compute);

@@ -16,6 +16,7 @@
 #include "nbox/doctor/driver.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
+#include "nbox/run/full-mode.h"
 #include "nbox/run/launcher.h"
 #include "nbox/run/program.h"
 #include "nbox/run/results.h"
@@ -211,6 +212,8 @@ int run_prepare(struct run *run, struct err *err)
 		r = check_model(run, err);
 	if (r == 0)
 		r = check_driver(run, err);
+	if (r == 0)
+		r = full_mode_check(run, err);
 	if (r == 0 && !run->is_plain)
 		r = results_check(c->out, err);
 	if (r == 0 && run->json && !run->is_plain)

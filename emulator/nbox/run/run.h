@@ -52,6 +52,8 @@ struct run {
 	char hint[512];    /* that the command seems to start its ranks itself; "": it does not, or
 			      that was said */
 	char warning[512]; /* of the model, to be read before the run; "": none */
+	char nccl[768];    /* --nccl full: which NCCL, as far as it is known; "": another run */
+	char nccl_warning[1024]; /* ... what to read before the run; "": nothing */
 	struct err
 		missing; /* a dry run: why the command could not run here, said behind the plan */
 	unsigned int needs; /* PATHS_... */

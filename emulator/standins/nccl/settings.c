@@ -112,7 +112,11 @@ static ncclResult_t read_net(struct settings *s)
 	const char *net = getenv("NCCL_NET");
 
 	if (net && *net && strcasecmp(net, "Socket") && strcasecmp(net, "IB"))
-		return fail(ncclInvalidUsage, "NCCL_NET=%s: host NCCL has Socket and IB", net);
+		return fail(
+			ncclInvalidUsage,
+			"NCCL_NET=%s: host NCCL has Socket and IB, and takes no plug-ins (of nccl full): "
+			"NBOX_NCCL=PATH names an NCCL that does",
+			net);
 	s->net_is_ib = net && !strcasecmp(net, "IB");
 	return ncclSuccess;
 }
