@@ -12,6 +12,7 @@
 #include "nbox/json/json-file.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
+#include "nbox/report/ways.h"
 
 static int usage(void)
 {
@@ -19,7 +20,7 @@ static int usage(void)
 	      "The runs that have left results below DIR (" LIVE_RUN_TOP
 	      "), the oldest first: name, start, ranks (nodes x ranks of a node),\n"
 	      "steps found in its ops and the median of their times, exit code of the job, model "
-	      "and what-ifs, command.\n"
+	      "and what-ifs (\"nccl full\": with NCCL's own messages), command.\n"
 	      "Of a job that nbox run did not start the exit code is not known: \"failed?\" says that one "
 	      "of its workers failed or vanished.\n"
 	      "Other commands take a name where they take a results directory: nbox report NAME, "
@@ -65,12 +66,24 @@ static int pad(int width, const char *text)
 	return n < width ? width - n : 0;
 }
 
+#define MODEL_MAX (sizeof(((struct record_header *)NULL)->model) + 16)
+
+/* Where NCCL's own messages ran, that stands behind the model. Return: @buf. */
+static char *model_text(const struct run_info *r, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s%s", r->header.model,
+		 report_is_full(&r->header) ? "; nccl full" : "");
+	return buf;
+}
+
 static void print_table(const struct run_info *runs, size_t n)
 {
 	int name = 4, model = 5;
 
 	for (size_t i = 0; i < n; i++) {
-		int a = n_characters(runs[i].name), b = n_characters(runs[i].header.model);
+		char text[MODEL_MAX];
+		int a = n_characters(runs[i].name),
+		    b = n_characters(model_text(&runs[i], text, sizeof(text)));
 
 		name = a > name ? a : name;
 		model = b > model ? b : model;
@@ -82,6 +95,7 @@ static void print_table(const struct run_info *runs, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
 		char start[32], ranks[48], ms[32] = "-", code[16], steps[24] = "-";
+		char text[MODEL_MAX];
 
 		snprintf(ranks, sizeof(ranks), "%u (%u x %u)", h->world_size, h->n_nodes,
 			 h->gpus_per_node);
@@ -90,9 +104,10 @@ static void print_table(const struct run_info *runs, size_t n)
 		if (runs[i].n_steps)
 			snprintf(ms, sizeof(ms), "%.3f", runs[i].step_ms);
 		print_exit(&runs[i], code, sizeof(code));
+		model_text(&runs[i], text, sizeof(text));
 		printf("%s%*s  %-19s  %-16s %6s %10s %7s  %s%*s  %s\n", runs[i].name,
 		       pad(name, runs[i].name), "", when(&runs[i], start, sizeof(start)), ranks,
-		       steps, ms, code, h->model, pad(model, h->model), "", runs[i].command);
+		       steps, ms, code, text, pad(model, text), "", runs[i].command);
 	}
 }
 
@@ -110,6 +125,10 @@ static int print_json(const struct run_info *runs, size_t n)
 				      h->model, "steps", (json_int_t)runs[i].n_steps, "is_running",
 				      runs[i].is_running, "has_failed", runs[i].has_failed,
 				      "command", runs[i].command);
+
+		if (o)
+			json_object_set_new(o, "nccl",
+					    json_string(report_is_full(h) ? "full" : "gate"));
 
 		if (o && runs[i].n_steps)
 			json_object_set_new(o, "step_ms", json_real(runs[i].step_ms));

@@ -15,6 +15,7 @@
 #include "nbox/page/run-iterations.h"
 #include "nbox/report/classes.h"
 #include "nbox/report/summary.h"
+#include "nbox/report/ways.h"
 #include "nbox/topo/topo.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
@@ -365,7 +366,11 @@ static void write_setting(const struct page_run *p, struct doc *d)
 	setting(d, "layout", h->layout);
 	for (uint32_t i = 0; i < p->rep->n_counts; i++)
 		setting(d, "counts", p->rep->counts[i].text);
+	setting(d, "nccl", report_way(h));
+	setting(d, "NCCL took", p->rep->took);
+	setting(d, "NCCL's messages", p->rep->messages);
 	setting(d, "data", wire_data_name(h->data));
+	setting(d, "values", report_values(p->rep, text, sizeof(text)));
 	setting(d, "exchange", wire_exchange_name(h->exchange));
 	setting(d, "device", p->rep->device);
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)h->seed);

@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "nbox/report/load.h"
 #include "nbox/report/recall.h"
+#include "nbox/report/ways.h"
 
 #define FILE_MAX (1 << 20) /* bytes of config.yaml, versions.txt */
 #define TEXT_MAX 512
@@ -127,7 +128,7 @@ static void note_options(struct differences *d, const struct compare_side *a,
 
 	for (int id = 0; id < CONFIG_OPTIONS; id++)
 		if (id != CONFIG_OUT && id != CONFIG_ADDR && id != CONFIG_TOKEN &&
-		    id != CONFIG_STORE && id != CONFIG_LOG)
+		    id != CONFIG_STORE && id != CONFIG_LOG && id != CONFIG_NCCL) /* the way */
 			note(d, options[id].name, option_text(a->config, id, left, sizeof(left)),
 			     option_text(b->config, id, right, sizeof(right)));
 }
@@ -184,6 +185,8 @@ static struct differences find_differences(const struct compare_side *a,
 
 	note(&d, "command", a->info.command, b->info.command);
 	note(&d, "decided by", a->rep.decided_by, b->rep.decided_by);
+	note(&d, "way", report_way(&a->rep.header), report_way(&b->rep.header));
+	note(&d, "NCCL took", a->rep.took, b->rep.took);
 	if (a->config && b->config)
 		note_options(&d, a, b);
 	else

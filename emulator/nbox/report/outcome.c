@@ -61,6 +61,10 @@ static void add_notes(struct report *r, const char *dir)
 			add(r->payload_memory, sizeof(r->payload_memory), what);
 		else if (is_about(line, WIRE_NOTE_DECIDED, &what))
 			add(r->decided_by, sizeof(r->decided_by), what);
+		else if (is_about(line, WIRE_NOTE_TOOK, &what))
+			add(r->took, sizeof(r->took), what);
+		else if (is_about(line, WIRE_NOTE_TRAFFIC, &what))
+			add(r->messages, sizeof(r->messages), what);
 		else if (is_about(line, WIRE_NOTE_NO_GPU, &what))
 			snprintf(r->device, sizeof(r->device), "%s", line);
 		else
@@ -69,6 +73,8 @@ static void add_notes(struct report *r, const char *dir)
 	plain_text(r->device);
 	plain_text(r->decided_by);
 	plain_text(r->payload_memory);
+	plain_text(r->took);
+	plain_text(r->messages);
 }
 
 /* The first line of the file @name of the run. Return: @buf; "" without one. */

@@ -99,10 +99,12 @@ struct report {
 	char network[512]; /* that times come from, in words; "": not known, or the model is none */
 	char device[384];  /* that there is no GPU, in words; "": there is */
 	char decided_by[512]; /* what a scheduler decided ops by, in words; "": the model is none */
-	char payload_memory[512]; /* where bodies lay, in words; "": not over rdma */
-	char lost[512];           /* what of the run could not be written, and why; "": nothing */
-	bool is_empty; /* the job failed before its first op: its own words say all, the summary is
-			  a line */
+	char took[512], messages[512]; /* of nccl full: what NCCL took for ops, how many messages;
+					  "": not known, or gate */
+	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
+	char lost[512]; /* what of the run could not be written, and why; "": nothing */
+	bool is_empty;  /* the job failed before its first op: its own words say all, the summary is
+			   a line */
 	uint32_t n_expects;
 	struct report_expect expects[REPORT_EXPECTS_MAX]; /* expect.h */
 	uint32_t n_counts;

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "nbox/report/classes.h"
 #include "nbox/report/comms.h"
+#include "nbox/report/ways.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
@@ -194,7 +195,7 @@ void report_print(const struct report *r, FILE *to)
 {
 	const struct record_header *h = &r->header;
 	const struct topology world = {.n_nodes = h->n_nodes, .gpus_per_node = h->gpus_per_node};
-	char text[64];
+	char text[64], values[128];
 
 	fputc('\n', to);
 	if (r->lost[0])
@@ -206,9 +207,10 @@ void report_print(const struct report *r, FILE *to)
 	}
 	if (h->retimed_of[0])
 		fprintf(to, "-- nbox: re-timed from %s, not run:\n", h->retimed_of);
-	fprintf(to, "-- nbox: %s, %u real; exchange %s; model %s; seed %llu\n",
+	fprintf(to, "-- nbox: %s, %u real; %sexchange %s; model %s; seed %llu\n",
 		topology_print(&world, text, sizeof(text)), h->n_real,
-		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
+		report_is_full(h) ? "nccl full; " : "", wire_exchange_name(h->exchange), h->model,
+		(unsigned long long)h->seed);
 	if (r->n_ops)
 		print_ops(r, to);
 	print_counts(r, to);
@@ -216,12 +218,19 @@ void report_print(const struct report *r, FILE *to)
 		fprintf(to, "   network        %s\n", r->network);
 	if (r->decided_by[0])
 		fprintf(to, "   decided by     %s\n", r->decided_by);
+	fprintf(to, "   nccl           %s\n", report_way(h));
+	if (r->took[0])
+		fprintf(to, "   NCCL took      %s\n", r->took);
+	if (r->messages[0])
+		fprintf(to, "   its messages   %s\n", r->messages);
 	if (report_is_none(r))
 		fprintf(to,
 			"   model          none: the virtual network takes no time%s; `nbox models` lists others\n",
 			h->model[4] ? " but what what-ifs add" : "");
-	fprintf(to, "   data           %s%s%s%s\n", wire_data_name(h->data),
-		h->data_for[0] ? " (" : "", h->data_for, h->data_for[0] ? ")" : "");
+	report_values(r, values, sizeof(values));
+	fprintf(to, "   data           %s%s%s%s%s%s\n", wire_data_name(h->data),
+		h->data_for[0] ? " (" : "", h->data_for, h->data_for[0] ? ")" : "",
+		values[0] ? ": " : "", values);
 	if (r->payload_memory[0])
 		fprintf(to, "   payload        in memory of the %s\n", r->payload_memory);
 	if (r->device[0])
@@ -304,6 +313,7 @@ struct json_t *report_json(const struct report *r, int exit_code)
 {
 	const struct record_header *h = &r->header;
 	json_t *warnings = json_array(), *o;
+	char values[128];
 
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
@@ -327,6 +337,15 @@ struct json_t *report_json(const struct report *r, int exit_code)
 		wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for",
 		h->data_for, "model", h->model, "seed", (json_int_t)h->seed, "communicators",
 		report_comms_json(r), "warnings", warnings);
+	if (o)
+		json_object_update_new(o, json_pack("{s:s, s:s}", "nccl", wire_nccl_name(h->nccl),
+						    "way", report_way(h)));
+	if (o && r->took[0])
+		json_object_set_new(o, "nccl_took", json_string(r->took));
+	if (o && r->messages[0])
+		json_object_set_new(o, "nccl_messages", json_string(r->messages));
+	if (o && report_values(r, values, sizeof(values))[0])
+		json_object_set_new(o, "values", json_string(values));
 	if (o && r->n_classes)
 		json_object_set_new(o, "classes", report_classes_json(r));
 	if (o && r->network[0])

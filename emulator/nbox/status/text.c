@@ -32,6 +32,16 @@ static const char *text(const json_t *o, const char *key, char *buf, size_t size
 	return clean(json_string_value(json_object_get(o, key)), buf, size);
 }
 
+/* NCCL's own messages. */
+static void print_traffic(const json_t *t, FILE *to)
+{
+	fprintf(to,
+		"NCCL's messages: %lld from real ranks, %lld to them, %lld of these without a real "
+		"rank's data, %lld late; %lld receives wait, %lld flows are open\n",
+		number(t, "arrived"), number(t, "sent"), number(t, "identity"), number(t, "late"),
+		number(t, "waiting"), number(t, "flows"));
+}
+
 static void print_head(const json_t *o, FILE *to)
 {
 	char a[300], b[600], memory[32];
@@ -41,11 +51,15 @@ static void print_head(const json_t *o, FILE *to)
 		json_number_value(json_object_get(o, "uptime_s")),
 		units_print_bytes((uint64_t)number(o, "rss_bytes"), memory, sizeof(memory)),
 		text(o, "addr", a, sizeof(a)));
-	fprintf(to, "%lld ranks (%lld nodes x %lld), %lld real; exchange %s; ",
-		number(o, "world_size"), number(o, "nodes"), number(o, "gpus_per_node"),
-		number(o, "real_ranks"), text(o, "exchange", a, sizeof(a)));
+	fprintf(to, "%lld ranks (%lld nodes x %lld), %lld real; ", number(o, "world_size"),
+		number(o, "nodes"), number(o, "gpus_per_node"), number(o, "real_ranks"));
+	if (strcmp(text(o, "nccl", a, sizeof(a)), "full") == 0)
+		fprintf(to, "nccl full; ");
+	fprintf(to, "exchange %s; ", text(o, "exchange", a, sizeof(a)));
 	fprintf(to, "data %s; model %s; seed %lld\n", text(o, "data", a, sizeof(a)),
 		text(o, "model", b, sizeof(b)), number(o, "seed"));
+	if (json_object_get(o, "traffic"))
+		print_traffic(json_object_get(o, "traffic"), to);
 	if (text(o, "out", b, sizeof(b))[0])
 		fprintf(to, "results in %s\n", b);
 	fprintf(to, "%lld ops begun, %lld not over; %lld warning%s\n", number(o, "ops"),

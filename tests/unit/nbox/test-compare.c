@@ -95,8 +95,17 @@ static void runs_without_files_are_compared_by_their_records(void **state)
 	text = printed(&a, &b);
 	assert_non_null(strstr(text, "ranks            A: 128 (0 x 0)\n"));
 	assert_non_null(strstr(text, "B: tr?ee\n"));
+	assert_null(strstr(text, "   way "));
 	assert_non_null(strstr(text, "(A has no config.yaml that can be read"));
 	assert_null(strchr(text, '\033'));
+	free(text);
+	b.rep.header.nccl = NCCL_FULL;
+	strcpy(b.rep.took, "AllReduce ring LL");
+	text = printed(&a, &b);
+	assert_non_null(
+		strstr(text, "   way              A: gate: nbox's decisions and messages, "));
+	assert_non_null(strstr(text, " B: full: NCCL's own decisions and messages, "));
+	assert_non_null(strstr(text, "   NCCL took        A: -\n"));
 	free(text);
 	compare_deinit(&a);
 	compare_deinit(&b);

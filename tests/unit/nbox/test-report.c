@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "engine/timing.h"
 #include "members/members.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
 #include "nbox/report/recall.h"
 #include "nbox/report/summary.h"
+#include "nbox/report/ways.h"
 #include "wire/wire.h"
 
 static struct record_comm comm;
@@ -278,13 +280,17 @@ static void what_workers_said_is_in_the_report(void **state)
 	assert_non_null(f);
 	/* a worker's words need be neither UTF-8 nor well meant */
 	fputs(WIRE_NOTE_PAYLOAD
-	      "device (8 MiB)\nno driver in /tmp/\xff\x1b[2J\n\n" WIRE_NOTE_PAYLOAD "host (\xc3)\n",
+	      "device (8 MiB)\nno driver in /tmp/\xff\x1b[2J\n\n" WIRE_NOTE_PAYLOAD
+	      "host (\xc3)\n" WIRE_NOTE_TOOK "AllReduce ring LL\n" WIRE_NOTE_TRAFFIC
+	      "12 from real ranks\n",
 	      f);
 	assert_int_equal(fclose(f), 0);
 	make_record(&rec, rows);
 	assert_int_equal(report_make(&rec, &rep), 0);
 	report_outcome(&rep, 0, dir);
 	assert_string_equal(rep.payload_memory, "device (8 MiB); host (?)");
+	assert_string_equal(rep.took, "AllReduce ring LL");
+	assert_string_equal(rep.messages, "12 from real ranks");
 	assert_int_equal(rep.n_warnings, 1);
 	assert_string_equal(rep.warnings[0], "no driver in /tmp/??[2J");
 	assert_int_equal(report_write_json(&rep, 0, path, &err), 0);
@@ -293,6 +299,11 @@ static void what_workers_said_is_in_the_report(void **state)
 			    "no driver in /tmp/??[2J");
 	assert_string_equal(json_string_value(json_object_get(o, "payload_memory")),
 			    "device (8 MiB); host (?)");
+	assert_string_equal(json_string_value(json_object_get(o, "nccl_took")),
+			    "AllReduce ring LL");
+	assert_string_equal(json_string_value(json_object_get(o, "nccl_messages")),
+			    "12 from real ranks");
+	assert_string_equal(json_string_value(json_object_get(o, "nccl")), "gate");
 	json_decref(o);
 	unlink(path);
 	rmdir(dir);
@@ -333,6 +344,88 @@ static void the_summary_has_its_keys(void **state)
 }
 
 /* Communicators by size and by how their members are known; a guess is a warning. */
+static char *printed(const struct report *r)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	report_print(r, f);
+	fclose(f);
+	return text;
+}
+
+/* Which of its two ways made the numbers, and what they are worth. */
+static void the_way_is_told(void **state)
+{
+	static const struct {
+		uint32_t nccl, exchange, data, kind;
+		const char *const want[4];
+	} cases[] = {
+		{NCCL_GATE,
+		 EXCHANGE_NONE,
+		 DATA_MIRROR,
+		 COLL_ALLREDUCE,
+		 {"real; exchange none; model ring",
+		  "nccl           gate: nbox's decisions and messages, times by the model\n",
+		  "data           mirror\n"}},
+		{NCCL_FULL,
+		 EXCHANGE_PAYLOAD,
+		 DATA_MIRROR,
+		 COLL_ALLREDUCE,
+		 {"real; nccl full; exchange payload; model ring",
+		  "nccl           full: NCCL's own decisions and messages, times by the model\n",
+		  "data           mirror: reductions are right, as with the gate\n"}},
+		{NCCL_FULL,
+		 EXCHANGE_PAYLOAD,
+		 DATA_MIRROR,
+		 COLL_SENDRECV,
+		 {"data           mirror: reductions are right, as with the gate; receives that no "
+		  "template's send mirrors are zeros\n"}},
+		{NCCL_FULL,
+		 EXCHANGE_PAYLOAD,
+		 DATA_IDENTITY,
+		 COLL_ALLGATHER,
+		 {"data           identity: what virtual ranks send comes as zeros\n"}},
+		{NCCL_FULL,
+		 EXCHANGE_PAYLOAD,
+		 DATA_NONE,
+		 COLL_ALLREDUCE,
+		 {"data           none: values are not cared for, and the loss means nothing\n"}},
+		{NCCL_FULL,
+		 EXCHANGE_MESSAGES,
+		 DATA_MIRROR,
+		 COLL_ALLREDUCE,
+		 {"real; nccl full; exchange messages; model ring",
+		  "data           mirror: NCCL's messages had no bytes: reductions are wrong, and the "
+		  "loss means nothing\n"}},
+	};
+	struct record_op rows[30];
+	struct record rec;
+	struct report rep;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *text;
+
+		make_record(&rec, rows);
+		for (size_t k = 0; k < 30; k++)
+			rows[k].kind = cases[i].kind;
+		rec.header.nccl = cases[i].nccl;
+		rec.header.exchange = cases[i].exchange;
+		rec.header.data = cases[i].data;
+		assert_int_equal(report_make(&rec, &rep), 0);
+		text = printed(&rep);
+		for (size_t k = 0; cases[i].want[k]; k++)
+			if (!strstr(text, cases[i].want[k]))
+				fail_msg("no '%s' in\n%s", cases[i].want[k], text);
+		free(text);
+	}
+	strcpy(rep.header.retimed_of, "run");
+	assert_string_equal(report_way(&rep.header), "full: NCCL's own decisions and messages in "
+						     "the run; times anew by the model");
+}
+
 static void communicators_that_are_alike_share_a_line(void **state)
 {
 	static const struct record_comm of_dp = {.n_ranks = 64,
@@ -394,6 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(communicators_that_are_alike_share_a_line),
+		cmocka_unit_test(the_way_is_told),
 		cmocka_unit_test(time_between_ops_is_not_exposed),
 		cmocka_unit_test(a_regular_run_has_steps_and_times),
 		cmocka_unit_test(points_and_ops_say_what_was_exposed),

@@ -43,6 +43,21 @@ static void an_answer_becomes_a_table(void **state)
 	free(t);
 }
 
+static void nccls_own_messages_are_counted(void **state)
+{
+	char *t = print(
+		"{\"nccl\": \"full\", \"exchange\": \"payload\", \"traffic\": {\"arrived\": 7, "
+		"\"sent\": 6, \"identity\": 5, \"late\": 4, \"waiting\": 3, \"flows\": 2}}",
+		0);
+
+	(void)state;
+	assert_non_null(strstr(t, "real; nccl full; exchange payload; "));
+	assert_non_null(
+		strstr(t, "NCCL's messages: 7 from real ranks, 6 to them, 5 of these without a "
+			  "real rank's data, 4 late; 3 receives wait, 2 flows are open\n"));
+	free(t);
+}
+
 static void an_answer_may_lack_everything(void **state)
 {
 	char *t = print("{}", 0);
@@ -140,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_becomes_a_table),
+		cmocka_unit_test(nccls_own_messages_are_counted),
 		cmocka_unit_test(an_answer_may_lack_everything),
 		cmocka_unit_test(an_answer_that_is_no_object_is_refused),
 		cmocka_unit_test(a_screen_shows_times_as_bars_and_the_longest_wait_first),
