@@ -39,7 +39,7 @@ static struct job {
 	size_t capacity;
 	struct expected *expected;
 	size_t n_expected;
-	int32_t *host;
+	int32_t *host, *host_send; /* the second is of send's size */
 	float *sums;
 } job;
 
@@ -75,14 +75,16 @@ static size_t take(struct area *a, size_t count)
 	return at;
 }
 
+/* The copy must not wait for receives before it: NCCL connects at the first call for a peer, waits
+ * there for the peer's own call, and a rank that waits for its stream makes none. */
 static void send_to(int dst, size_t count, int tag)
 {
 	size_t at = take(&job.send, count);
 
 	for (size_t i = 0; i < count; i++)
-		job.host[i] = value(job.rank, dst, tag, i);
-	CUDA(cudaMemcpy(job.send.mem + at, job.host, count * sizeof(int32_t),
-			cudaMemcpyHostToDevice));
+		job.host_send[at + i] = value(job.rank, dst, tag, i);
+	CUDA(cudaMemcpyAsync(job.send.mem + at, job.host_send + at, count * sizeof(int32_t),
+			     cudaMemcpyHostToDevice, job.stream));
 	NCCL(ncclSend(job.send.mem + at, count, ncclInt32, dst, job.comm, job.stream));
 }
 
@@ -143,7 +145,9 @@ static void some_meet(void)
 	finish("some meet");
 }
 
-/* Rank 1 in one group, its neighbours in single calls that depend on each other. */
+/* Rank 1 in one group, its neighbours in single calls that depend on each other. Of several calls
+ * for one peer NCCL begins the second when the first, and what it goes with, is through: rank 2 may
+ * not wait for the second before it sends. */
 static void group_meets_singles(void)
 {
 	if (job.rank == 1) {
@@ -155,8 +159,8 @@ static void group_meets_singles(void)
 		NCCL(ncclGroupEnd());
 	} else if (job.rank == 2) {
 		recv_from(1, 100, 3);
-		recv_from(1, job.elements, 4);
 		send_to(1, job.elements / 2, 5);
+		recv_from(1, job.elements, 4);
 		send_to(0, 33, 7);
 	} else if (job.rank == 0) {
 		recv_from(2, 33, 7);
@@ -259,8 +263,9 @@ static void begin(void)
 	CUDA(cudaMalloc((void **)&job.sums, sizeof(ones)));
 	CUDA(cudaMemcpy(job.sums, ones, sizeof(ones), cudaMemcpyHostToDevice));
 	job.host = malloc(job.elements * sizeof(int32_t) + 4096);
+	job.host_send = malloc(job.capacity * sizeof(int32_t));
 	job.expected = malloc(((size_t)job.n + 8) * sizeof(*job.expected));
-	must(job.host && job.expected, "malloc");
+	must(job.host && job.host_send && job.expected, "malloc");
 }
 
 static void end(void)
@@ -273,6 +278,7 @@ static void end(void)
 	CUDA(cudaFree(job.recv.mem));
 	CUDA(cudaFree(job.sums));
 	free(job.host);
+	free(job.host_send);
 	free(job.expected);
 }
 

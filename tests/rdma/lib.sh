@@ -6,7 +6,7 @@ export NBOX_NCCL=$BUILD/emulator/standins/libnccl.so.2
 # What the kernel keeps for our processes: queue pairs, memory regions, connections
 kernel_keeps() {
 	local what
-	for what in qp cq mr pd cm_id; do rdma resource show $what 2>/dev/null; done | grep -E 'comm \[?(nboxd|trainer|nbox-perf)' || true
+	for what in qp cq mr pd cm_id; do rdma resource show $what 2>/dev/null; done | grep -E 'comm \[?(nboxd|trainer|nbox-perf|full-check)' || true
 }
 keeps_nothing() { [ -z "$(kernel_keeps)" ]; }
 nothing_registered() { # nothing_registered NAME

@@ -52,7 +52,7 @@ for line in sys.stdin.read().splitlines():
     values[m[1] + (m[2] or "")] = float(m[3])
 late = [v for k, v in values.items() if k.startswith("nbox_gate_lateness_seconds_bucket")]
 if late != sorted(late) or late[-1] != values["nbox_gate_lateness_seconds_count"]: sys.exit("a histogram falls: %s" % late)
-print(eval(sys.argv[1], {"v": values}))'
+print(eval("(" + sys.argv[1] + ")", {"v": values}))'
 exits 0 "metrics of the run" "$NBOX" report r --metrics m.prom
 is "$(python3 -ISc "$grammar" 'int(sum(v[k] for k in v if k.startswith("nbox_ops_total")))' <m.prom)" "$(lines op)" "count its ops"
 is "$(python3 -ISc "$grammar" 'round(1e3 * v["nbox_step_exposed_seconds"], 9)' <m.prom)" "$(json nbox-out/r/summary.json 'round(d["exposed_ms"], 9)')" "say what summary.json says"
@@ -72,6 +72,23 @@ is "$(fetch "$addr/")" 404 "and nothing else"
 touch go
 wait $run
 is "$?" 0 "the run goes on undisturbed"
+# NCCL's own messages: until enough have been counted
+sample() { fetch "$addr/metrics" | python3 -ISc "$grammar" "$1"; }
+many() { [ "$(sample 'min(v["nbox_nccl_messages_total{direction=\"%s\"}" % d] for d in ("in", "out")) > 100')" = True ]; }
+NBOX_NCCL=$BUILD/tests/apps/proxy-nccl/libnccl.so.2 timeout 100 "$NBOX" run --nccl full --nodes 8 --gpus-per-node 1 --real 0 --exchange payload --data identity \
+	--metrics 127.0.0.1:0 --out full -- "$BUILD/tests/apps/full-check" --real 1 --data none --ops alone --counts 4096 --times 1000000 >full.log 2>&1 &
+run=$! logs=(full.log)
+check "a run of full mode serves its metrics" within 100 metrics_addr full
+addr=$(metrics_addr full)
+check "which count NCCL's own messages" within 100 many
+fetch "$addr/metrics" >full.prom
+is "$(python3 -ISc "$grammar" 'v["nbox_nccl_communicators"], v["nbox_nccl_open_flows"] <= 4, v["nbox_nccl_waiting_messages"] <= 64,
+	v["nbox_nccl_message_bytes_total{direction=\"in\"}"] > 0 < v["nbox_nccl_identity_messages_total"], v["nbox_nccl_late_seconds_total"] >= 0' <full.prom)" \
+	"(1.0, True, True, True, True)" "with bytes, flows and receives"
+"$NBOX" status --json full >full.json
+is "$(json full.json 'd["traffic"]["communicators"], d["traffic"]["flows"] <= 4, d["traffic"]["waiting"] <= 64')" "(1, True, True)" "as nbox status does"
+kill -TERM $run
+wait $run
 exits 2 "metrics for everybody" "$BUILD/nboxd" --nodes 2 --metrics 0.0.0.0:0
 says "that needs a token" "are refused"
 NBOX_TOKEN=secret timeout 100 "$BUILD/nboxd" --nodes 2 --metrics 0.0.0.0:0 --addr "shm:@nbox-exports-$$" >nboxd.log 2>&1 &
