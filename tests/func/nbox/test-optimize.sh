@@ -38,7 +38,7 @@ exits 0 "a run whose buckets are groups of all-reduces" run groups $'bucket 1MiB
 exits 0 "a run of one iteration" run once "bucket 1B" --iterations 1 --warmup 0
 exits 1 "which has no steps" "$NBOX" optimize once
 exits 0 "the same of a captured graph" run graph "bucket 1B" --graph
-holds "the recurrence is the re-timing; the plan is the best, wins much, and as much when it runs" <<'P'
+holds_if_quiet small "the recurrence is the re-timing; the plan is the best, wins much, and as much when it runs" <<'P'
 for run in "small", "graph":
     d = ask("optimize", run)
     was = row(d, "as recorded")["retimed_ms"]
@@ -55,18 +55,18 @@ P
 printf '%s\n' "parallel tp=2" "bucket 1B" "layer x6 forward=1ms backward=2ms params=256KiB tp=256KiB" >tp.job
 exits 0 "a run of two ranks that share each layer" timeout 100 "$NBOX" run --quiet --out tp --nodes 8 --gpus-per-node 2 --data none \
 	--model "ring:bw=3Gbps,alpha=1430us" -- "$BUILD/tests/apps/stepper" tp.job --iterations 5 --warmup 1
-holds "buckets of both ranks are fused, each in its own communicator; what they share stays" <<'P'
+holds_if_quiet tp "buckets of both ranks are fused, each in its own communicator; what they share stays" <<'P'
 d = ask("optimize", "tp")
 is_best(d)
 assert len(d["gradients"]) == 6 and len(d["mapping"]) < 6, d["mapping"]
 assert d["after_ms"] < 0.75 * row(d, "as recorded")["retimed_ms"], d["plans"]
 P
-holds "a slow rank that has no process is waited for" <<'P'
+holds_if_quiet small "a slow rank that has no process is waited for" <<'P'
 d = ask("optimize", "small", "--what-if", "slow:rank=1,compute=3")  # 16 ms of backward pass become 48
 is_best(d, 0.1)  # and what this machine was late by three times as much
 assert row(d, "one bucket")["step_ms"] > 72 + 20, d["plans"]
 P
-holds "on another cluster the same run has another plan" <<'P'
+holds_if_quiet small "on another cluster the same run has another plan" <<'P'
 d = ask("optimize", "small", "--nodes", "64")
 is_best(d, 0.1)  # a busy machine was late in the run
 assert len(d["mapping"]) == 1 and row(d, "best")["retimed_ms"] < 0.3 * row(d, "as recorded")["retimed_ms"], d["plans"]

@@ -72,7 +72,7 @@ for job, words in kinds.items():
     # what waits for a peer is no message: those of an iteration take some tens of microseconds each
     assert sum(p["ms"] for p in w["path"] if p.get("op") == "SendRecv" and p["kind"] == "modelled") < 1, (job, w["path"])
 P
-holds "a straggler that a virtual rank waits for is named: what is won without it" <<'P'
+holds_if_quiet tp-dp "a straggler that a virtual rank waits for is named: what is won without it" <<'P'
 w = why("tp-dp", "--nodes", "64", "--layout", "tp=2,dp=32", "--what-if", "slow:rank=17,compute=3")
 assert [x["rank"] for x in w["waited_for"]][0] == 16, w["waited_for"]
 won = {x["if"]: x["ms"] for x in w["retimed"]}
