@@ -21,6 +21,7 @@
 #include "shim/progress/known.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
+#include "shim/real/comm-blocking.h"
 #include "shim/real/comm-id.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
@@ -65,6 +66,19 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 
 /* --- what the entry points share ------------------------------------------------------- */
 
+/* As NCCL: a variable goes before all configs, and a config of its own does not inherit what it
+ * leaves open. */
+static bool becomes_blocking(const ncclConfig_t *config, bool inherited)
+{
+	int said = comm_blocking_get();
+
+	if (said >= 0)
+		return said;
+	if (!config)
+		return inherited;
+	return config->blocking == NCCL_CONFIG_UNDEF_INT || config->blocking;
+}
+
 /* A new communicator on @device, whose check-in is frame @type. */
 static ncclResult_t begin(const char *what, const struct device *dev, int device, ncclComm_t *ret,
 			  const ncclConfig_t *config, bool is_blocking, enum wire_type type,
@@ -90,10 +104,7 @@ static ncclResult_t begin(const char *what, const struct device *dev, int device
 	}
 	memcpy(init.body, body, bytes);
 	init.bytes = bytes;
-	/* as NCCL: a config of its own does not inherit what it leaves open */
-	c->is_blocking = !config                                     ? is_blocking
-			 : config->blocking == NCCL_CONFIG_UNDEF_INT ? true
-								     : config->blocking;
+	c->is_blocking = becomes_blocking(config, is_blocking);
 	c->rank = rank;
 	init.comm = comm_ref(c);
 	if (type == WIRE_COMM_SPLIT &&
@@ -289,7 +300,9 @@ ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n_dev, const int *devs)
 	ENTER();
 	ncclResult_t result;
 
-	/* NCCL looks for its network now, and once */
+	if (env_get()->is_virtual) /* NCCL looks now, and once */
+		comm_blocking_get();
+	/* so it does for its network */
 	if (env_get()->is_virtual && env_get()->is_full && !ready_get("ncclCommInitAll", &result))
 		return group_failed(result);
 	is_for_real = true;

@@ -2,10 +2,11 @@
  *
  *   life WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: group, common-id (NCCL_COMM_ID is set), scalable, split, nonblocking, shrink,
- * shrink-in-turns, threads, fork; revoke, where the lowest real rank revokes a communicator and the
- * others are told; ends, where the lowest real rank aborts communicators that the others destroy;
- * half-made, where one after the other aborts some that are being made. */
+ * Parts: group, common-id (NCCL_COMM_ID is set), scalable, split, nonblocking, by-variable
+ * (NCCL_COMM_BLOCKING=0), shrink, shrink-in-turns, threads, fork; revoke, where the lowest real
+ * rank revokes a communicator and the others are told; ends, where the lowest real rank aborts
+ * communicators that the others destroy; half-made, where one after the other aborts some that are
+ * being made. */
 #include <spawn.h>
 #include <stdint.h>
 #include <sys/wait.h>
@@ -201,6 +202,26 @@ static void split(cudaStream_t stream)
 		check_works(child, stream);
 		NCCL(ncclCommDestroy(child));
 	}
+}
+
+/* NCCL_COMM_BLOCKING=0: all communicators of the job's are non-blocking, whatever they ask for. */
+static void by_variable(cudaStream_t stream)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm = NULL, child = NULL;
+	ncclResult_t r;
+
+	config.blocking = 1;
+	r = NCCL_IS_QUIET(ncclCommInitRank(&comm, n, id_of("by variable"), me));
+	CHECK(r == ncclInProgress, "init says %d", (int)r);
+	wait_until_ready(comm);
+	check_works(comm, stream);
+	r = NCCL_IS_QUIET(ncclCommSplit(comm, 0, me, &child, &config));
+	CHECK(r == ncclInProgress, "split says %d", (int)r);
+	wait_until_ready(child);
+	check_works(child, stream);
+	NCCL(ncclCommDestroy(child));
+	NCCL(ncclCommDestroy(comm));
 }
 
 static void nonblocking(cudaStream_t stream)
@@ -554,6 +575,8 @@ int main(int argc, char **argv)
 			split(stream);
 		else if (!strcmp(argv[i], "nonblocking"))
 			nonblocking(stream);
+		else if (!strcmp(argv[i], "by-variable"))
+			by_variable(stream);
 		else if (!strcmp(argv[i], "shrink"))
 			shrink(stream);
 		else if (!strcmp(argv[i], "shrink-in-turns"))
