@@ -10,7 +10,8 @@
  *
  * usage: full-check --data all|identity|mirror|none --real RANKS --gpus N [--ops LIST] [--counts
  * LIST]
- *                   [--times N] [--end abort|kill] [--id HEX --rank R --ranks N]
+ *                   [--times N] [--end abort|kill] [--init-all] [--id HEX --rank R --ranks N]
+ *   --init-all: also sums in communicators that ncclCommInitAll makes, of this process alone
  *   --ops alone: an all-reduce again and again, for measurements
  *   --real: how many ranks are real, from 0 on; --id: without a rendezvous; --end abort: rank 0
  *   aborts while ops are under way; kill: rank 0 dies there */
@@ -33,6 +34,7 @@ enum data { ALL, IDENTITY, MIRROR, NONE };
 static struct {
 	int rank, n, n_real, n_gpus, times;
 	enum data data;
+	bool init_all;
 	const char *ops, *counts, *id, *end;
 	ncclComm_t comm;
 	cudaStream_t stream;
@@ -339,12 +341,12 @@ static size_t largest(void)
 
 static void parse(int argc, char **argv)
 {
-	static const struct option options[] = {{"data", 1, NULL, 'd'},   {"real", 1, NULL, 'r'},
-						{"gpus", 1, NULL, 'g'},   {"ops", 1, NULL, 'o'},
-						{"counts", 1, NULL, 'c'}, {"times", 1, NULL, 't'},
-						{"end", 1, NULL, 'e'},    {"id", 1, NULL, 'i'},
-						{"rank", 1, NULL, 'k'},   {"ranks", 1, NULL, 'n'},
-						{NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"data", 1, NULL, 'd'},     {"real", 1, NULL, 'r'},
+						{"gpus", 1, NULL, 'g'},     {"ops", 1, NULL, 'o'},
+						{"counts", 1, NULL, 'c'},   {"times", 1, NULL, 't'},
+						{"end", 1, NULL, 'e'},      {"id", 1, NULL, 'i'},
+						{"rank", 1, NULL, 'k'},     {"ranks", 1, NULL, 'n'},
+						{"init-all", 0, NULL, 'a'}, {NULL, 0, NULL, 0}};
 
 	for (int c = 0; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
 		switch (c) {
@@ -372,6 +374,9 @@ static void parse(int argc, char **argv)
 		case 'e':
 			job.end = optarg;
 			break;
+		case 'a':
+			job.init_all = true;
+			break;
 		case 'i':
 			job.id = optarg;
 			break;
@@ -392,6 +397,22 @@ static int number(const char *name)
 
 	must(text && *text, name);
 	return atoi(text);
+}
+
+/* It may be a non-blocking one, by NCCL_COMM_BLOCKING. */
+static void init(ncclUniqueId id)
+{
+	ncclResult_t r = ncclCommInitRank(&job.comm, job.n, id, job.rank), state;
+	struct timespec pause = {.tv_nsec = 1000000};
+
+	must(r == ncclSuccess || r == ncclInProgress, "ncclCommInitRank");
+	for (;;) {
+		NCCL(ncclCommGetAsyncError(job.comm, &state));
+		if (state != ncclInProgress)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	must(state == ncclSuccess, "the communicator's init");
 }
 
 static void join(void)
@@ -415,7 +436,47 @@ static void join(void)
 	CUDA(cudaGetDeviceCount(&n_devices));
 	CUDA(cudaSetDevice(job.rank % job.n_gpus % n_devices));
 	CUDA(cudaStreamCreate(&job.stream));
-	NCCL(ncclCommInitRank(&job.comm, job.n, id, job.rank));
+	init(id);
+}
+
+/* One thread has all ranks, each on a device of its own. */
+static void check_init_all(void)
+{
+	enum { N = 2, COUNT = 70001 };
+	ncclComm_t comms[N];
+	cudaStream_t streams[N];
+	int *data[N], before, devices[N] = {1, 0};
+
+	CUDA(cudaGetDevice(&before));
+	NCCL(ncclCommInitAll(comms, N, devices));
+	for (int r = 0; r < N; r++) {
+		int rank = -1, n = -1;
+
+		NCCL(ncclCommUserRank(comms[r], &rank));
+		NCCL(ncclCommCount(comms[r], &n));
+		must(rank == r && n == N, "what ncclCommInitAll has made");
+		CUDA(cudaSetDevice(devices[r]));
+		CUDA(cudaStreamCreate(&streams[r]));
+		CUDA(cudaMalloc((void **)&data[r], COUNT * sizeof(**data)));
+		for (size_t i = 0; i < COUNT; i++)
+			data[r][i] = value(r, i);
+	}
+	NCCL(ncclGroupStart());
+	for (int r = 0; r < N; r++)
+		NCCL(ncclAllReduce(data[r], data[r], COUNT, ncclInt32, ncclSum, comms[r],
+				   streams[r]));
+	NCCL(ncclGroupEnd());
+	for (int r = 0; r < N; r++) {
+		CUDA(cudaStreamSynchronize(streams[r]));
+		for (size_t i = 0; i < COUNT; i++)
+			must(data[r][i] == value(0, i) + value(1, i), "a sum of ncclCommInitAll's");
+	}
+	for (int r = 0; r < N; r++) {
+		NCCL(ncclCommDestroy(comms[r]));
+		CUDA(cudaFree(data[r]));
+		CUDA(cudaStreamDestroy(streams[r]));
+	}
+	CUDA(cudaSetDevice(before));
 }
 
 /* Ops that nobody waits for. */
@@ -437,6 +498,8 @@ int main(int argc, char **argv)
 	struct timespec begin, end;
 
 	parse(argc, argv);
+	if (job.init_all)
+		check_init_all();
 	join();
 	CUDA(cudaMalloc((void **)&job.in, largest() * (size_t)job.n * 8));
 	CUDA(cudaMalloc((void **)&job.out, largest() * (size_t)job.n * 8));
@@ -448,6 +511,8 @@ int main(int argc, char **argv)
 			if (is_wanted(ops[o].name))
 				run_counts(o);
 	clock_gettime(CLOCK_MONOTONIC, &end);
+	if (job.init_all)
+		check_init_all();
 	NCCL(ncclCommDestroy(job.comm));
 	printf("rank %d: %llu values are right, %.3f s\n", job.rank,
 	       (unsigned long long)job.n_checked,

@@ -280,12 +280,14 @@ static int connect_tasks(struct op *o)
 
 ncclResult_t launch(struct op *list)
 {
-	ncclResult_t result = ncclSuccess;
+	ncclResult_t result = ncclSuccess, later = ncclSuccess;
 
 	for (struct op *o = list, *next; o; o = next) {
 		struct op *copy;
 
 		next = o->next;
+		if (o->comm->is_nonblocking && o->n_tasks) /* NCCL would connect behind the call */
+			later = ncclInProgress;
 		if (result == ncclSuccess && o->n_tasks && connect_tasks(o) < 0) {
 			say("rank %u: %s", o->comm->rank, wire_error());
 			result = ncclRemoteError;
@@ -309,7 +311,7 @@ ncclResult_t launch(struct op *list)
 		free(o->tasks);
 		free(o);
 	}
-	return result;
+	return result == ncclSuccess ? later : result;
 }
 
 static int protocol_of_env(void)
@@ -364,6 +366,8 @@ static ncclResult_t collective(enum coll_kind kind, const void *send, void *recv
 
 	if (!comm || (unsigned)dtype >= ncclNumTypes || root < 0 || (uint32_t)root >= comm->n_ranks)
 		return refuse("an argument is wrong");
+	if (comm->is_starting)
+		return refuse("the communicator is used before it is made");
 	if (comm->async != ncclSuccess)
 		return (ncclResult_t)comm->async;
 	if (!count)
@@ -408,6 +412,8 @@ static ncclResult_t p2p(bool is_send, void *buffer, size_t count, ncclDataType_t
 
 	if (!comm || (unsigned)dtype >= ncclNumTypes || peer < 0 || (uint32_t)peer >= comm->n_ranks)
 		return refuse("an argument is wrong");
+	if (comm->is_starting)
+		return refuse("the communicator is used before it is made");
 	if (comm->async != ncclSuccess)
 		return (ncclResult_t)comm->async;
 	o = p2p_op(comm, stream);
@@ -487,10 +493,39 @@ static void *make(void *ctx)
 	return NULL;
 }
 
+static void *make_behind(void *ctx)
+{
+	ncclComm_t c = ctx;
+
+	if (comm_init(c) < 0)
+		c->async = ncclRemoteError;
+	c->is_starting = false;
+	return NULL;
+}
+
+/* NCCL_COMM_BLOCKING=0 */
+static ncclResult_t make_all_behind(void)
+{
+	while (group.makings) {
+		struct making *m = group.makings;
+
+		group.makings = m->next;
+		m->comm->is_nonblocking = m->comm->is_starting = true;
+		if (pthread_create(&m->thread, NULL, make_behind, m->comm) ||
+		    pthread_detach(m->thread))
+			abort();
+		free(m);
+	}
+	return ncclInProgress;
+}
+
 static ncclResult_t make_all(void)
 {
+	const char *blocking = getenv("NCCL_COMM_BLOCKING");
 	ncclResult_t r = ncclSuccess;
 
+	if (blocking && strcmp(blocking, "0") == 0)
+		return make_all_behind();
 	for (struct making *m = group.makings; m; m = m->next)
 		if (pthread_create(&m->thread, NULL, make, m))
 			abort();
@@ -555,6 +590,24 @@ API ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n_ranks, ncclUniqueId id,
 	return group.depth ? ncclSuccess : make_all();
 }
 
+API ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n, const int *devices)
+{
+	ncclUniqueId id;
+	int before;
+
+	if (!ret || n < 1 || cudaGetDevice(&before) != cudaSuccess)
+		return refuse("an argument is wrong");
+	if (root_make_id((uint32_t)n, &id) < 0)
+		return ncclSystemError;
+	ncclGroupStart();
+	for (int i = 0; i < n; i++) {
+		cudaSetDevice(devices ? devices[i] : i);
+		ncclCommInitRank(&ret[i], n, id, i);
+	}
+	cudaSetDevice(before);
+	return ncclGroupEnd();
+}
+
 API ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank,
 					ncclConfig_t *config)
 {
@@ -567,7 +620,7 @@ static void wait_for_launches(ncclComm_t c)
 {
 	unsigned idle = 0;
 
-	while (c->n_run != c->n_launched)
+	while (c->is_starting || c->n_run != c->n_launched)
 		pause_for(&idle);
 }
 
@@ -598,7 +651,7 @@ API ncclResult_t ncclCommAbort(ncclComm_t c)
 
 API ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *ret)
 {
-	*ret = (ncclResult_t)c->async;
+	*ret = c->is_starting ? ncclInProgress : (ncclResult_t)c->async;
 	return ncclSuccess;
 }
 
@@ -648,11 +701,16 @@ API ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 	return ncclSuccess;
 }
 
-API ncclResult_t ncclGetVersion(int *ret)
+int version_told(void)
 {
 	const char *told = getenv("FAKE_NCCL_VERSION");
 
-	*ret = told ? atoi(told) : NCCL_CODE(2, 28, 9);
+	return told ? atoi(told) : NCCL_CODE(2, 28, 9);
+}
+
+API ncclResult_t ncclGetVersion(int *ret)
+{
+	*ret = version_told();
 	return ncclSuccess;
 }
 

@@ -38,7 +38,7 @@ bool comm_is_local(const struct ncclComm *c, uint32_t peer)
 	return c->node[peer] == c->node[c->rank];
 }
 
-void comm_fail(ncclComm_t c, int result, const char *what)
+void comm_failed(ncclComm_t c, int result, const char *what)
 {
 	int none = ncclSuccess;
 
@@ -258,7 +258,7 @@ static int prepare(ncclComm_t c)
 	char why[256];
 
 	c->is_completion_optional = !optional || strcmp(optional, "0") != 0;
-	c->version = number("FAKE_NCCL_VERSION", NCCL_CODE(2, 28, 9), 99999);
+	c->version = version_told();
 	c->n_graphs = number("FAKE_NCCL_CHANNELS", 2, CHANNELS_MAX) / 2;
 	if (!c->n_graphs)
 		c->n_graphs = 1;

@@ -6,8 +6,9 @@
  * function in the stream, with a thread for each channel.
  *
  * Which room has what: api.c what jobs call, group.c what a group collects and launches, comm.c
- * a communicator's init, setup.c its connections, plugins.c both plug-ins, proxy.c NCCL's proxy,
- * pipe.c one connection and its slots, kernel.c what the device does. */
+ * a communicator's init, root.c the bootstrap of one process, setup.c its connections, plugins.c
+ * both plug-ins, proxy.c NCCL's proxy, pipe.c one connection and its slots, kernel.c what the
+ * device does. */
 #pragma once
 
 #include <pthread.h>
@@ -190,8 +191,9 @@ struct ncclComm {
 	struct pipe *pipes;
 	struct plugins plugins;
 	uint64_t seq[COLL_KINDS];
-	_Atomic bool aborted;
-	_Atomic int async; /* ncclResult_t */
+	bool is_nonblocking;
+	_Atomic bool aborted, is_starting; /* is_starting: it is not made yet */
+	_Atomic int async;                 /* ncclResult_t */
 	/* the proxy's thread */
 	pthread_t proxy;
 	bool has_proxy;
@@ -205,8 +207,11 @@ struct ncclComm {
 };
 
 int comm_init(ncclComm_t c);
+/* Of @n ranks of one node, all in this process. 0, -1 */
+int root_make_id(uint32_t n, ncclUniqueId *ret);
+int version_told(void); /* NCCL_CODE() of the NCCL that is played */
 void comm_end(ncclComm_t c);
-void comm_fail(ncclComm_t c, int result, const char *what);
+void comm_failed(ncclComm_t c, int result, const char *what);
 bool comm_is_local(const struct ncclComm *c, uint32_t peer);
 struct pipe *comm_pipe(ncclComm_t c, uint32_t peer, int channel, int index, bool is_send);
 /* Connects what of @wanted is not connected; @graph as in struct client_edges. */

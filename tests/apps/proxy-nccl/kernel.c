@@ -623,7 +623,7 @@ void kernel_run(void *ctx)
 		n = make_units(o, units);
 	for (size_t i = 0; i < n; i++)
 		if (pthread_create(&units[i].thread, NULL, run_thread, &units[i]))
-			comm_fail(c, ncclSystemError, "no thread");
+			comm_failed(c, ncclSystemError, "no thread");
 	for (size_t i = 0; i < n; i++)
 		pthread_join(units[i].thread, NULL);
 	free(units);

@@ -293,7 +293,7 @@ static void *run(void *ctx)
 			int r = p->is_net ? progress(c, p) : 0;
 
 			if (r < 0)
-				comm_fail(c, ncclRemoteError, "the network refused a message");
+				comm_failed(c, ncclRemoteError, "the network refused a message");
 			is_busy |= r > 0;
 			has_ops |= p->first != NULL;
 		}

@@ -44,6 +44,10 @@ full "one real rank" 16 1 --exchange payload --data identity -- --data identity 
 full "two real nodes" 8 2 --real 0-3 --exchange payload --data identity -- --data identity --real 4 --ops $all --counts 1,70001
 FAKE_NCCL_ALGO=Tree full "two real nodes, trees" 8 2 --real 0-3 --exchange payload --data identity -- --data identity --real 4 --ops allreduce \
 	--counts 1,70001
+full "communicators of one process beside it" 8 2 --exchange payload --data identity -- --data identity --real 2 --ops $all --counts 1000 \
+	--init-all
+NCCL_COMM_BLOCKING=0 full "non-blocking by a variable" 8 2 --exchange payload --data identity -- --data identity --real 2 --ops $all \
+	--counts 1000 --init-all
 full "messages without bodies" 8 2 --exchange messages --data identity -- --data none --real 2 --ops $all --counts 1,70001
 full "512 ranks" 256 2 --exchange payload --data identity -- --data identity --real 2 --ops allreduce,broadcast,reduce --counts 1000
 # --- an op takes as long as what NCCL took for it, not as what the model would have -----------------------------------------------------
