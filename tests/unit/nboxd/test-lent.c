@@ -1,5 +1,5 @@
 /* Bodies that are lent to a worker's link: each comes back once, in their order, whatever becomes
- * of the link. */
+ * of the link. Of NCCL's messages no more wait for a worker than may. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "cmocka-all.h"
 #include "links/endpoint.h"
+#include "nboxd/full/message.h"
+#include "nboxd/full/own.h"
 #include "nboxd/loop/lent.h"
 #include "nboxd/loop/worker.h"
 
@@ -50,6 +52,7 @@ static struct {
 	struct listener *listener;
 	struct link *peer; /* the worker's own end */
 	unsigned n_back, n_came;
+	bool is_full; /* cookies are of nboxd/full */
 	bool is_mixed_up;
 	uint8_t body[BODY_BYTES], into[BODY_BYTES];
 } t;
@@ -66,7 +69,10 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 static void on_sent(void *ctx, uint64_t cookie)
 {
 	(void)ctx;
-	t.is_mixed_up |= cookie != ++t.n_back;
+	if (t.is_full)
+		full_on_sent(cookie);
+	else
+		t.is_mixed_up |= cookie != ++t.n_back;
 }
 
 static void on_gone(void *ctx, struct worker *w, const char *why)
@@ -229,6 +235,55 @@ static void bodies_are_back_when_the_worker_is_removed(void **state)
 	part();
 }
 
+/* --- NCCL's messages ---------------------------------------------------------------------- */
+
+/* While its worker does not read. The sum of what waits is the worker's, so another communicator
+ * may go on when it has read. */
+static void so_much_waits_for_a_worker_and_no_more(void **state)
+{
+	static const char *const kinds[] = {"shm", "tcp"};
+	const uint64_t max = 32 * BODY_BYTES;
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		struct full full = {.queue_max_bytes = max, .bodies = traffic_bodies_new()};
+		struct comm_member member = {.rank = 1};
+		struct comm comm = {.number = 1, .real = &member, .n_real = 1};
+		struct full_comm slow = {.full = &full, .comm = &comm}, other = slow;
+		struct traffic_message m = {.at = {.rank = 1, .peer = 2}, .bytes = BODY_BYTES};
+		unsigned n = 0;
+		uint64_t queued;
+
+		greet(kinds[k]);
+		t.is_full = true;
+		member.worker = t.w;
+		while (!slow.code && n < N_BODIES) {
+			full_send(&full, &slow, &m);
+			n += !slow.code;
+			worker_progress(t.w);
+		}
+		assert_int_equal(slow.code, ENOBUFS);
+		assert_non_null(strstr(slow.why, "rank 1 does not take what comes for it: 2 MiB"));
+		queued = link_queued_bytes(t.w->link);
+		assert_in_range(queued, max + 1, max + 2 * BODY_BYTES);
+		full_send(&full, &slow, &m); /* nothing more of this one */
+		assert_int_equal(link_queued_bytes(t.w->link), queued);
+		for (unsigned more = n + 3; t.n_came < more;) {
+			worker_progress(t.w);
+			link_progress(t.peer);
+			if (t.n_came >= n && n < more) {
+				full_send(&full, &other, &m);
+				n++;
+			}
+		}
+		assert_int_equal(other.code, 0);
+		part();
+		traffic_body_unref(full.fill);
+		assert_int_equal(traffic_bodies_lent(full.bodies), 0);
+		traffic_bodies_free(full.bodies);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -236,6 +291,7 @@ int main(void)
 		cmocka_unit_test(a_body_is_back_when_it_is_sent),
 		cmocka_unit_test(bodies_are_back_when_the_peer_dies),
 		cmocka_unit_test(bodies_are_back_when_the_worker_is_removed),
+		cmocka_unit_test(so_much_waits_for_a_worker_and_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
