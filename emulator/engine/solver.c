@@ -36,7 +36,8 @@ struct kept {
 
 struct kept_usage {
 	struct key key;      /* without a border */
-	struct usage *usage; /* a reference */
+	struct usage *usage; /* a reference; NULL: forgotten */
+	uint32_t before;     /* place + 1 of the one before of its communicator; 0: none */
 };
 
 struct solver {
@@ -45,7 +46,8 @@ struct solver {
 	struct kept kept[N_KEPT];
 	struct kept_usage *usages;   /* owned */
 	struct number_table of_hash; /* of a key: its place among @usages + 1 */
-	uint32_t n_usages, n_room;
+	struct number_table of_comm; /* of a number + 1: the place of its last one + 1 */
+	uint32_t n_usages, n_room, n_forgotten;
 	uint64_t n_links;
 	uint64_t n_lookups, n_times;
 };
@@ -81,7 +83,8 @@ static void drop_usages(struct solver *s)
 	for (uint32_t i = 0; i < s->n_usages; i++)
 		usage_unref(s->usages[i].usage);
 	number_table_deinit(&s->of_hash);
-	s->n_usages = 0;
+	number_table_deinit(&s->of_comm);
+	s->n_usages = s->n_forgotten = 0;
 	s->n_links = 0;
 }
 
@@ -275,14 +278,25 @@ static uint64_t hash_of(const struct key *k)
 
 _Static_assert(sizeof(struct key) % sizeof(uint64_t) == 0, "hash_of() reads words");
 
-/* Takes the reference. Of keys with one hash the last one is kept. */
+/* At the end of @usages, where there is room. Takes the reference. Of keys with one hash the last
+ * one is found. */
+static int file(struct solver *s, const struct key *key, struct usage *usage)
+{
+	uint32_t *of_hash = number_table_at(&s->of_hash, hash_of(key));
+	uint32_t *of_comm = number_table_at(&s->of_comm, (uint64_t)key->comm + 1);
+
+	if (!of_hash || !of_comm)
+		return -ENOMEM;
+	s->usages[s->n_usages++] = (struct kept_usage){*key, usage, *of_comm};
+	s->n_links += usage->n + OF_KEY;
+	*of_hash = *of_comm = s->n_usages;
+	return 0;
+}
+
+/* Takes the reference. */
 static int keep_usage(struct solver *s, const struct key *key, struct usage *usage)
 {
-	uint32_t *place;
-
-	uint64_t n = usage->n + OF_KEY;
-
-	if (s->n_links + n > MAX_KEPT_LINKS)
+	if (s->n_links + usage->n + OF_KEY > MAX_KEPT_LINKS)
 		drop_usages(s);
 	if (s->n_usages == s->n_room) {
 		uint32_t more = s->n_room ? 2 * s->n_room : 16;
@@ -293,13 +307,42 @@ static int keep_usage(struct solver *s, const struct key *key, struct usage *usa
 		s->usages = usages;
 		s->n_room = more;
 	}
-	place = number_table_at(&s->of_hash, hash_of(key));
-	if (!place)
-		return -ENOMEM;
-	s->usages[s->n_usages++] = (struct kept_usage){*key, usage};
-	s->n_links += n;
-	*place = s->n_usages;
-	return 0;
+	return file(s, key, usage);
+}
+
+/* Without those that are forgotten. */
+static void file_anew(struct solver *s)
+{
+	uint32_t n = s->n_usages;
+
+	number_table_deinit(&s->of_hash);
+	number_table_deinit(&s->of_comm);
+	s->n_usages = s->n_forgotten = 0;
+	s->n_links = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct kept_usage u = s->usages[i];
+
+		if (u.usage && file(s, &u.key, u.usage) < 0)
+			usage_unref(u.usage);
+	}
+}
+
+void solver_forget(struct solver *s, uint32_t comm)
+{
+	uint32_t place = number_table_get(&s->of_comm, (uint64_t)comm + 1);
+
+	while (place) {
+		struct kept_usage *u = &s->usages[place - 1];
+
+		s->n_links -= u->usage->n;
+		u->usage = usage_unref(u->usage);
+		s->n_forgotten++;
+		place = u->before;
+	}
+	if (2 * s->n_forgotten > s->n_usages)
+		file_anew(s);
+	else if (number_table_get(&s->of_comm, (uint64_t)comm + 1))
+		*number_table_at(&s->of_comm, (uint64_t)comm + 1) = 0;
 }
 
 static struct usage *find_usage(const struct solver *s, const struct key *key)

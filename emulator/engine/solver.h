@@ -14,6 +14,9 @@
 struct solver;
 int solver_new(const struct topology *t, struct delay_chain *d, struct solver **ret);
 struct solver *solver_free(struct solver *s);
+/* @comm is gone, and its number is not given again: what its ops put on links is forgotten. Times
+ * go by themselves, the oldest first. */
+void solver_forget(struct solver *s, uint32_t comm);
 /* As solve(), without force_sim. @m must describe the same ranks whenever @comm,
  * a number of the caller, is the same. */
 int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,

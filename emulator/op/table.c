@@ -124,6 +124,7 @@ void comm_ops_free(struct comm *c)
 		run_free(run);
 	}
 	o->runs = NULL;
+	solver_forget(c->ops->solver, c->number);
 	HASH_ITER(hh, o->ops, op, next)
 		op_free(op);
 	free(o->busy);

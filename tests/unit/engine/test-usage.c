@@ -5,6 +5,7 @@
 #include "cmocka-all.h"
 #include "engine/solve-p2p.h"
 #include "engine/solve-set.h"
+#include "engine/solver.h"
 #include "engine/usage-op.h"
 #include "fabric/link-number.h"
 #include "plan-world.h"
@@ -232,6 +233,51 @@ static void sets_of_planned_ops(void **state)
 	world_end(&w);
 }
 
+static struct usage *of_comm(struct solver *solver, const struct world *w, uint32_t comm,
+			     uint64_t bytes)
+{
+	struct sched s = op_of(w, COLL_ALLREDUCE, bytes);
+	struct err err = {""};
+	struct usage *u;
+
+	if (solver_usage(solver, comm, &s, &w->m, 0, NULL, &u, &err))
+		fail_msg("%s", err.text);
+	return u;
+}
+
+/* Others' are kept as they are, however many communicators come and go. */
+static void what_a_communicator_put_on_links_goes_with_it(void **state)
+{
+	struct world w = world_of("dgx-h100", 2, 8, "nccl", NULL);
+	struct usage *stays[2], *gone[2], *again;
+	struct solver *solver;
+
+	(void)state;
+	assert_int_equal(solver_new(&w.t, w.d, &solver), 0);
+	for (int i = 0; i < 2; i++)
+		stays[i] = of_comm(solver, &w, 7, (uint64_t)1 << 20 << i);
+	for (uint32_t comm = 8; comm < 100; comm++) {
+		for (int i = 0; i < 2; i++) {
+			gone[i] = usage_ref(of_comm(solver, &w, comm, (uint64_t)1 << 20 << i));
+			assert_int_equal(gone[i]->n_refs, 2);
+		}
+		solver_forget(solver, comm);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(gone[i]->n_refs, 1); /* ours */
+		again = of_comm(solver, &w, comm, 1 << 20);
+		assert_ptr_not_equal(again, gone[0]);
+		assert_int_equal(again->number, gone[0]->number);
+		solver_forget(solver, comm);
+		solver_forget(solver, comm);
+		for (int i = 0; i < 2; i++) {
+			usage_unref(gone[i]);
+			assert_ptr_equal(of_comm(solver, &w, 7, (uint64_t)1 << 20 << i), stays[i]);
+		}
+	}
+	solver_free(solver);
+	world_end(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +285,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(images_load_the_links_that_they_share),
 		cmocka_unit_test(virtual_ranks_send_as_the_real_one_does),
 		cmocka_unit_test(sets_of_planned_ops),
+		cmocka_unit_test(what_a_communicator_put_on_links_goes_with_it),
 	};
 
 	take_dirs(argc, argv);
