@@ -510,7 +510,8 @@ static ncclResult_t make_all_behind(void)
 		struct making *m = group.makings;
 
 		group.makings = m->next;
-		m->comm->is_nonblocking = m->comm->is_starting = true;
+		m->comm->is_nonblocking = true;
+		m->comm->is_starting = true;
 		if (pthread_create(&m->thread, NULL, make_behind, m->comm) ||
 		    pthread_detach(m->thread))
 			abort();
