@@ -6,9 +6,10 @@
 
 static void put_word(const char *words, uint32_t i, FILE *to)
 {
-	for (; i; i--)
-		words += strcspn(words, "|") + 1;
-	fprintf(to, "%.*s", (int)strcspn(words, "|"), words);
+	int len;
+	const char *word = words_at(words, i, &len);
+
+	fprintf(to, "%.*s", len, word);
 }
 
 /* A line of its own, never an empty one. */

@@ -16,8 +16,9 @@
  *   p2p_channels = 32                    peer"); - where it is not known
  *   p2p_channels_per_peer = 2
  *   graph ring = channels 8 bw_intra 45 bw_inter 45 type_intra nvl type_inter pxn pattern ring
- * cross_nic 0 same_channels 1 order ring 0 = 0 7 6 5 4 3 2 1       of channel 0: the ranks of one
- * node, as it visits them order tree 0 = 0 1 2 3 4 5 6 7
+ *                cross_nic 0 same_channels 1     on the same line
+ *   order ring 0 = 0 7 6 5 4 3 2 1       of channel 0: the ranks of one node, as it visits them
+ *   order tree 0 = 0 1 2 3 4 5 6 7
  *
  *   [cost allreduce]                     of the communicator above; two sizes or more, rising
  *   at 8 = tree/ll - of tree/ll 43.2 tree/ll128 51.25 ring/ll 901.5

@@ -19,6 +19,14 @@ int words_find(const char *words, const char *p, size_t n)
 	}
 }
 
+const char *words_at(const char *words, uint32_t i, int *ret_len)
+{
+	for (; i; i--)
+		words += strcspn(words, "|") + 1;
+	*ret_len = (int)strcspn(words, "|");
+	return words;
+}
+
 struct entry {
 	const struct nbox_host *host;
 	const char *key, *words;

@@ -11,6 +11,8 @@ enum allowed { ALLOWED_NO, ALLOWED_YES, ALLOWED_BY_RULE };
 
 /* Number of the word at @p of @n bytes among @words ("a|b|c"), case aside; -1: not among them. */
 int words_find(const char *words, const char *p, size_t n);
+/* The word of number @i, which is among @words. */
+const char *words_at(const char *words, uint32_t i, int *ret_len);
 
 #define ALGO_WORDS "tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat"
 #define PROTO_WORDS "ll|ll128|simple"
