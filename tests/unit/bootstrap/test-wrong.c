@@ -1,63 +1,16 @@
 /* What ranks may do wrong, and what is said about it. One of two real ranks does it. */
 #include "cmocka-all.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "world.h"
-
-struct job {
-	const struct nccl_records *table;
-	struct world world;
-	uint8_t id[2][NCCL_ID_BYTES];
-	uint32_t n_ids;
-	struct bootstrap_comm *comm;
-	struct rank_comm *bad; /* the rank's that does it, once it has one */
-};
-
-static uint64_t magic_of(const struct job *j)
-{
-	uint64_t magic;
-
-	memcpy(&magic, j->id[0], sizeof(magic));
-	return magic;
-}
-
-/* All that a rank does in init; and then it waits in an all-gather. */
-static struct rank_comm *made(struct player *p)
-{
-	struct job *j = p->arg;
-	struct rank_comm *c = rank_init(p, j->table, p->rank, j->world.n, j->id[0], j->n_ids);
-
-	rank_contacts(c, false);
-	world_init(c, &j->world, 5);
-	return j->bad = c;
-}
+#include "job.h"
 
 static void good_rank(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 
 	world_copied(c, &((struct job *)p->arg)->world, 2, 1);
-}
-
-static struct wire *raw(struct player *p, unsigned port, uint64_t magic, int32_t type)
-{
-	uint8_t address[NCCL_ADDRESS_BYTES];
-	struct wire *w;
-
-	play_port(port, address);
-	w = player_connect(p, address);
-	player_send(p, w, &magic, sizeof(magic));
-	player_send(p, w, &type, sizeof(type));
-	return w;
-}
-
-static void frame(struct player *p, struct wire *w, const void *bytes, int32_t n)
-{
-	player_send(p, w, &n, sizeof(n));
-	player_send(p, w, bytes, (size_t)n);
 }
 
 /* A check-in where one number, at @at, is @value. */
@@ -65,11 +18,11 @@ static void check_in(struct player *p, unsigned at, int32_t value)
 {
 	struct job *j = p->arg;
 	int32_t words[43] = {(int32_t)p->rank, (int32_t)j->world.n, 0, (int32_t)j->n_ids};
-	struct wire *w = raw(p, PORT_ROOT, magic_of(j), 1);
+	struct wire *w = job_connect(p, PORT_ROOT, job_magic(j), 1);
 
 	if (at < 4)
 		words[at] = value;
-	frame(p, w, words, at == 4 ? value : (int32_t)sizeof(words));
+	job_frame(p, w, words, at == 4 ? value : (int32_t)sizeof(words));
 	player_close(p, w);
 }
 
@@ -110,7 +63,7 @@ static void check_in_short(struct player *p)
 
 static void check_in_long(struct player *p)
 {
-	struct wire *w = raw(p, PORT_ROOT, magic_of(p->arg), 1);
+	struct wire *w = job_connect(p, PORT_ROOT, job_magic(p->arg), 1);
 	int32_t size = INT32_MAX;
 
 	player_send(p, w, &size, sizeof(size));
@@ -118,7 +71,7 @@ static void check_in_long(struct player *p)
 
 static void check_in_negative(struct player *p)
 {
-	struct wire *w = raw(p, PORT_ROOT, magic_of(p->arg), 1);
+	struct wire *w = job_connect(p, PORT_ROOT, job_magic(p->arg), 1);
 	int32_t size = -5;
 
 	player_send(p, w, &size, sizeof(size));
@@ -126,7 +79,7 @@ static void check_in_negative(struct player *p)
 
 static void check_in_cut(struct player *p)
 {
-	struct wire *w = raw(p, PORT_ROOT, magic_of(p->arg), 1);
+	struct wire *w = job_connect(p, PORT_ROOT, job_magic(p->arg), 1);
 	int32_t size = 172;
 
 	player_send(p, w, &size, sizeof(size));
@@ -136,7 +89,7 @@ static void check_in_cut(struct player *p)
 
 static void check_in_twice(struct player *p)
 {
-	made(p);
+	job_made(p);
 	check_in(p, 5, 0);
 }
 
@@ -148,47 +101,43 @@ static void check_in_unreachable(struct player *p)
 
 static void gather_wrong_size(struct player *p)
 {
-	struct job *j = p->arg;
-	struct rank_comm *c = rank_init(p, j->table, p->rank, j->world.n, j->id[0], j->n_ids);
-
-	rank_gather(c, play_alloc(p->play, j->world.n * 104), 104);
+	rank_gather(job_init(p), play_alloc(p->play, 6 * 104), 104);
 }
 
 static void peer_wrong_size(struct player *p)
 {
-	struct job *j = p->arg;
-	struct rank_comm *c = rank_init(p, j->table, p->rank, j->world.n, j->id[0], j->n_ids);
+	struct rank_comm *c = job_init(p);
 
 	rank_contacts(c, false);
-	rank_gather(c, play_alloc(p->play, j->world.n * 128), 128);
+	rank_gather(c, play_alloc(p->play, 6 * 128), 128);
 }
 
 static void later_unknown(struct player *p)
 {
-	rank_gather(made(p), play_alloc(p->play, 6 * 77), 77);
+	rank_gather(job_made(p), play_alloc(p->play, 6 * 77), 77);
 }
 
 static void later_refused(struct player *p)
 {
-	rank_gather(made(p), play_alloc(p->play, 6 * 4), 4);
+	rank_gather(job_made(p), play_alloc(p->play, 6 * 4), 4);
 }
 
 static void gather_negative(struct player *p)
 {
 	int32_t size = -2;
 
-	player_send(p, made(p)->next, &size, sizeof(size));
+	player_send(p, job_made(p)->next, &size, sizeof(size));
 }
 
 /* The other rank has begun with 2 bytes, or will. */
 static void gather_unlike(struct player *p)
 {
-	rank_gather(made(p), play_alloc(p->play, 6 * 8), 8);
+	rank_gather(job_made(p), play_alloc(p->play, 6 * 8), 8);
 }
 
 static void frame_unlike(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 	int32_t size = 2, other = 3;
 
 	player_send(p, c->next, &size, 4);
@@ -200,13 +149,12 @@ static void prev_too_early(struct player *p)
 {
 	int32_t size = 2;
 
-	player_send(p, made(p)->prev, &size, 4);
+	player_send(p, job_made(p)->prev, &size, 4);
 }
 
 static void leaves_in_init(struct player *p)
 {
-	struct job *j = p->arg;
-	struct rank_comm *c = rank_init(p, j->table, p->rank, j->world.n, j->id[0], j->n_ids);
+	struct rank_comm *c = job_init(p);
 
 	player_close(p, c->next);
 	player_close(p, c->prev);
@@ -214,7 +162,7 @@ static void leaves_in_init(struct player *p)
 
 static void leaves_in_gather(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 	int32_t size = 2;
 
 	player_send(p, c->next, &size, 4);
@@ -225,7 +173,7 @@ static void leaves_in_gather(struct player *p)
 
 static void leaves_before_gather(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 
 	player_close(p, c->next);
 	player_close(p, c->prev);
@@ -233,12 +181,12 @@ static void leaves_before_gather(struct player *p)
 
 static void message(struct player *p, unsigned port, int32_t rank, int32_t tag, int32_t bytes)
 {
-	struct wire *w = raw(p, port, magic_of(p->arg), 1);
+	struct wire *w = job_connect(p, port, job_magic(p->arg), 1);
 	int32_t head[2] = {rank, tag};
 
-	frame(p, w, head, sizeof(head));
+	job_frame(p, w, head, sizeof(head));
 	if (bytes >= 0)
-		frame(p, w, play_alloc(p->play, (size_t)bytes), bytes);
+		job_frame(p, w, play_alloc(p->play, (size_t)bytes), bytes);
 	else
 		player_send(p, w, &bytes, 4);
 	player_close(p, w);
@@ -246,57 +194,55 @@ static void message(struct player *p, unsigned port, int32_t rank, int32_t tag, 
 
 static void message_early(struct player *p)
 {
-	struct job *j = p->arg;
-
-	rank_init(p, j->table, p->rank, j->world.n, j->id[0], j->n_ids);
+	job_init(p);
 	message(p, PORT_NEAR, (int32_t)p->rank, 1 << 8, 256);
 }
 
 static void message_of_virtual(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, 1, 1 << 8, 256);
 }
 
 static void message_of_none(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, -7, 1 << 8, 256);
 }
 
 static void message_tag(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, (int32_t)p->rank, 0xfeed, 256);
 }
 
 static void message_far(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, (int32_t)p->rank, 100 << 8, 256);
 }
 
 static void message_large(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, (int32_t)p->rank, 1 << 8, 70000);
 }
 
 static void message_negative(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, (int32_t)p->rank, 1 << 8, -1);
 }
 
 static void message_uneven(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, (int32_t)p->rank, 1 << 8, 255);
 }
 
 static void message_sync_large(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_NEAR, (int32_t)p->rank, (1 << 8) + 128, 256);
 }
 
@@ -304,17 +250,17 @@ static void message_head(struct player *p)
 {
 	struct wire *w;
 
-	made(p);
-	w = raw(p, PORT_FAR, magic_of(p->arg), 1);
-	frame(p, w, "abcd", 4);
+	job_made(p);
+	w = job_connect(p, PORT_FAR, job_magic(p->arg), 1);
+	job_frame(p, w, "abcd", 4);
 }
 
 static void message_cut(struct player *p)
 {
 	struct wire *w;
 
-	made(p);
-	w = raw(p, PORT_FAR, magic_of(p->arg), 1);
+	job_made(p);
+	w = job_connect(p, PORT_FAR, job_magic(p->arg), 1);
 	player_send(p, w, "\10\0\0\0a", 5);
 	player_close(p, w);
 }
@@ -322,19 +268,19 @@ static void message_cut(struct player *p)
 /* A receiver's entry behind a sender's, to the rank that is both ahead and behind. */
 static void message_mixed(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 	uint8_t *entries = play_alloc(p->play, 512);
 	int32_t head[2] = {(int32_t)c->rank, 3 << 8};
-	struct wire *w = raw(p, PORT_NEAR, magic_of(p->arg), 1);
+	struct wire *w = job_connect(p, PORT_NEAR, job_magic(p->arg), 1);
 
 	entries[256 + 100] = 1;
-	frame(p, w, head, sizeof(head));
-	frame(p, w, entries, 512);
+	job_frame(p, w, head, sizeof(head));
+	job_frame(p, w, entries, 512);
 }
 
 static void message_to_the_gone(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 
 	player_close_listener(p, c->peers);
 	message(p, PORT_NEAR, (int32_t)c->rank, 1 << 8, 256);
@@ -342,7 +288,7 @@ static void message_to_the_gone(struct player *p)
 
 static void relay_to_the_gone(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 
 	player_close_listener(p, c->peers);
 	message(p, PORT_REAL, 0, 7, 256); /* to itself */
@@ -350,14 +296,14 @@ static void relay_to_the_gone(struct player *p)
 
 static void join_without_vote(struct player *p)
 {
-	made(p);
+	job_made(p);
 	message(p, PORT_FAR, (int32_t)p->rank, 1 << 29, 128);
 }
 
 static void no_net(struct player *p)
 {
 	p->play->dials_left = 0;
-	made(p);
+	job_made(p);
 }
 
 static int votes_apart(struct play *play, struct bootstrap_comm *parent, int32_t *color,
@@ -369,7 +315,7 @@ static int votes_apart(struct play *play, struct bootstrap_comm *parent, int32_t
 
 static void splits(struct player *p)
 {
-	struct rank_comm *c = made(p);
+	struct rank_comm *c = job_made(p);
 	int32_t *all = play_alloc(p->play, 6 * 8);
 
 	all[2 * c->rank + 1] = 3 + (int32_t)c->rank;
@@ -383,46 +329,29 @@ static void splits_apart(struct player *p)
 	splits(p);
 }
 
-static int votes_alike(struct play *play, struct bootstrap_comm *parent, int32_t *color,
-		       int32_t *key, struct err *err)
-{
-	for (int i = 0; i < 6; i++)
-		color[i] = 3;
-	return 0;
-}
-
 static void votes_twice(struct player *p)
 {
-	struct rank_comm *c = made(p);
-	int32_t *all = play_alloc(p->play, 6 * 8);
+	struct rank_comm *c = job_made(p);
 
-	p->play->votes = votes_alike;
-	all[2 * c->rank + 1] = 3;
-	rank_gather(c, (uint8_t *)all, 8);
-	rank_gather(c, (uint8_t *)all, 8);
+	job_vote(c);
+	job_vote(c);
 }
 
 /* Members of one child with two magics. */
 static void child_magics(struct player *p)
 {
 	static const uint32_t ranks[] = {0, 1, 2, 3, 4, 5};
-	struct rank_comm *c = made(p);
-	int32_t *all = play_alloc(p->play, 6 * 8);
+	struct rank_comm *c = job_made(p);
 
-	p->play->votes = votes_alike;
-	all[2 * c->rank + 1] = 3;
-	rank_gather(c, (uint8_t *)all, 8);
+	job_vote(c);
 	rank_split(c, 1234 + c->rank, ranks, 6);
 }
 
 static void leaves_in_split(struct player *p)
 {
-	struct rank_comm *c = made(p);
-	int32_t *all = play_alloc(p->play, 6 * 8);
+	struct rank_comm *c = job_made(p);
 
-	p->play->votes = votes_alike;
-	all[2 * c->rank + 1] = 3;
-	rank_gather(c, (uint8_t *)all, 8);
+	job_vote(c);
 	player_close(p, c->next);
 	player_close(p, c->prev);
 }
@@ -483,21 +412,6 @@ static const struct {
 	{leaves_in_split, true, "between its vote in a split and its begin there"},
 };
 
-/* Two nodes of one real rank each, 0 and 2, and four virtual ones. */
-static void job_make(struct play *play, struct job *j)
-{
-	static const uint32_t node[] = {0, 1, 2, 3, 4, 5}, template[] = {0, 0, 2, 2, 2, 0};
-	struct err err = {""};
-
-	*j = (struct job){.table = table_new(), .n_ids = 1};
-	j->world = (struct world){.n = 6, .real = {0, 2}, .n_real = 2};
-	memcpy(j->world.node, node, sizeof(node));
-	memcpy(j->world.template, template, sizeof(template));
-	if (bootstrap_comm_make(play->b, j->table, 6, node, template, 1, j->id[0], &j->comm, &err) <
-	    0)
-		fail_msg("%s", err.text);
-}
-
 static void test_what_is_wrong_is_said(void **state)
 {
 	unsigned n_unsaid = 0;
@@ -529,17 +443,17 @@ static void intruder(struct player *p)
 	struct wire *w;
 
 	for (unsigned port = PORT_ROOT; port < PORT_REAL + 2; port++) {
-		raw(p, port, 42, 1);
-		w = raw(p, port, magic_of(j), 1);
+		job_connect(p, port, 42, 1);
+		w = job_connect(p, port, job_magic(j), 1);
 		player_send(p, w, "", 0);
 		(void)w;
 	}
-	raw(p, PORT_REAL + 2, magic_of(j), 1);
-	raw(p, PORT_NEAR, magic_of(j), 2);
-	raw(p, PORT_ROOT, magic_of(j), 5);
-	w = raw(p, PORT_FAR, 42, 1);
+	job_connect(p, PORT_REAL + 2, job_magic(j), 1);
+	job_connect(p, PORT_NEAR, job_magic(j), 2);
+	job_connect(p, PORT_ROOT, job_magic(j), 5);
+	w = job_connect(p, PORT_FAR, 42, 1);
 	player_send(p, w, play_alloc(p->play, 300), 300);
-	w = raw(p, PORT_FAR, 42, 1);
+	w = job_connect(p, PORT_FAR, 42, 1);
 	player_close(p, w);
 }
 
@@ -563,167 +477,11 @@ static void test_who_has_no_magic_harms_nobody(void **state)
 	}
 }
 
-static void waits_in_gather(struct player *p)
-{
-	struct rank_comm *c = made(p);
-
-	rank_gather(c, play_alloc(p->play, 6 * 2), 2);
-}
-
-static void waits_at_barrier(struct player *p)
-{
-	rank_barrier(made(p), 0xbeef);
-}
-
-static void only_made(struct player *p)
-{
-	made(p);
-}
-
-static void only_checked_in(struct player *p)
-{
-	struct job *j = p->arg;
-	uint8_t address[NCCL_ADDRESS_BYTES];
-	int32_t words[43] = {(int32_t)p->rank, (int32_t)j->world.n, 0, (int32_t)j->n_ids};
-	struct wire *w;
-
-	player_listen(p, address);
-	memcpy((uint8_t *)words + 16, address, sizeof(address));
-	w = raw(p, PORT_ROOT, magic_of(j), 1);
-	frame(p, w, words, sizeof(words));
-	player_close(p, w);
-}
-
-static void says(player_fn *first, player_fn *second, const char *want)
-{
-	struct play *play = play_new(1);
-	struct job j;
-	char text[256];
-
-	job_make(play, &j);
-	if (first)
-		play_add(play, first, &j, 0);
-	if (second)
-		play_add(play, second, &j, 2);
-	play_run(play);
-	assert_string_equal(bootstrap_comm_waits(j.comm, text, sizeof(text)), want);
-	play_free(play);
-}
-
-static void splits_alike(struct player *p)
-{
-	struct rank_comm *c = made(p);
-	int32_t *all = play_alloc(p->play, 6 * 8);
-
-	p->play->votes = votes_alike;
-	all[2 * c->rank + 1] = 3;
-	rank_gather(c, (uint8_t *)all, 8);
-}
-
-static void test_it_says_for_whom_it_waits(void **state)
-{
-	char text[8];
-	struct play *play = play_new(1);
-	struct job j;
-
-	says(NULL, NULL, "the root waits for ranks 0, 2");
-	says(NULL, only_checked_in, "the root waits for ranks 0; the ring waits for ranks 2");
-	says(only_made, only_made, "");
-	says(only_made, waits_in_gather, "all-gather 3 (copied) waits for ranks 0");
-	says(waits_at_barrier, only_made, "barrier 0 (tag 0xbeef) waits for ranks 2");
-	says(splits_alike, splits_alike, "a split waits for ranks 0, 2");
-	job_make(play, &j);
-	assert_string_equal(bootstrap_comm_waits(j.comm, text, sizeof(text)), "the roo");
-	play_free(play);
-}
-
-static void test_what_no_communicator_can_be_is_refused(void **state)
-{
-	static const uint32_t node[] = {0, 1, 2}, apart[] = {0, 0, 1}, outside[] = {0, 0, 7},
-			      good[] = {0, 0, 0}, uneven[] = {0, 0, 1};
-	struct play *play = play_new(1);
-	struct bootstrap *b = play->b;
-	struct bootstrap_comm *comm = NULL;
-	uint8_t ids[4 * NCCL_ID_BYTES];
-	struct err err = {""};
-
-	assert_int_equal(bootstrap_comm_make(b, table_new(), 3, node, apart, 1, ids, &comm, &err),
-			 -EINVAL);
-	assert_non_null(strstr(err.text, "rank 2"));
-	assert_int_equal(bootstrap_comm_make(b, table_new(), 3, node, outside, 1, ids, &comm, &err),
-			 -EINVAL);
-	assert_non_null(strstr(err.text, "7"));
-	assert_int_equal(bootstrap_comm_make(b, table_new(), 3, uneven, good, 1, ids, &comm, &err),
-			 -EINVAL);
-	assert_int_equal(bootstrap_comm_make(b, table_new(), 0, node, good, 1, ids, &comm, &err),
-			 -EINVAL);
-	assert_int_equal(bootstrap_comm_make(b, table_new(), 3, node, good, 4, ids, &comm, &err),
-			 -EINVAL);
-	assert_int_equal(bootstrap_comm_make(b, table_new(), 3, node, good, 0, ids, &comm, &err),
-			 -EINVAL);
-	assert_int_equal(bootstrap_comm_make(b, table_old(), 3, node, good, 2, ids, &comm, &err),
-			 -EINVAL);
-	assert_null(comm);
-	assert_int_equal(bootstrap_comm_make(b, table_new(), 3, node, good, 2, ids, &comm, &err),
-			 0);
-	assert_int_equal(bootstrap_comm_size(comm), 3);
-	assert_int_equal(bootstrap_comm_shrink(comm, node, 1, &err), -EBUSY);
-	play_free(play);
-}
-
-static void test_a_shrink_that_cannot_be_is_refused(void **state)
-{
-	static const uint32_t all[] = {0, 1, 2, 3, 4, 5}, back[] = {2, 1}, real[] = {0},
-			      good[] = {1, 3};
-	struct play *play = play_new(1);
-	struct err err = {""};
-	struct job j;
-
-	job_make(play, &j);
-	play_add(play, only_made, &j, 0);
-	play_add(play, only_made, &j, 2);
-	assert_true(play_run(play));
-	assert_int_equal(bootstrap_comm_shrink(j.comm, all, 6, &err), -EINVAL);
-	assert_int_equal(bootstrap_comm_shrink(j.comm, all, 0, &err), -EINVAL);
-	assert_int_equal(bootstrap_comm_shrink(j.comm, back, 2, &err), -EINVAL);
-	assert_int_equal(bootstrap_comm_shrink(j.comm, real, 1, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "without real rank 0"));
-	assert_int_equal(bootstrap_comm_shrink(j.comm, good, 2, &err), 0);
-	assert_int_equal(bootstrap_comm_shrink(j.comm, good, 2, &err), -EBUSY);
-	assert_int_equal(bootstrap_comm_size(play->children[0]), 4);
-	/* the child cannot be joined any more */
-	bootstrap_comm_end(j.comm);
-	assert_int_equal(play->n_failed, 1);
-	play_free(play);
-}
-
-static void test_a_child_that_ends_too_early_takes_its_parent_along(void **state)
-{
-	static const uint32_t excluded[] = {1};
-	struct play *play = play_new(1);
-	struct err err = {""};
-	struct job j;
-
-	job_make(play, &j);
-	play_add(play, only_made, &j, 0);
-	play_add(play, only_made, &j, 2);
-	assert_true(play_run(play));
-	assert_int_equal(bootstrap_comm_shrink(j.comm, excluded, 1, &err), 0);
-	bootstrap_comm_end(play->children[0]);
-	assert_int_equal(play->n_failed, 1);
-	assert_non_null(strstr(play->sentence, "split from it has ended"));
-	play_free(play);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_wrong_is_said),
 		cmocka_unit_test(test_who_has_no_magic_harms_nobody),
-		cmocka_unit_test(test_it_says_for_whom_it_waits),
-		cmocka_unit_test(test_what_no_communicator_can_be_is_refused),
-		cmocka_unit_test(test_a_shrink_that_cannot_be_is_refused),
-		cmocka_unit_test(test_a_child_that_ends_too_early_takes_its_parent_along),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
