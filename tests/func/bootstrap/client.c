@@ -5,22 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bootstrap/bootstrap.h"
 #include "wire.h"
 
 #define RECORD_MAX 4096
 #define NODE_GATHER_BYTES 100000 /* NCCL's is larger: a description of the node */
-
-struct client_parked {
-	struct client_parked *next;
-	int32_t rank, tag;
-	int fd;
-};
-
-static bool is_old(const struct client *c) /* NCCL before 2.23 */
-{
-	return c->w->records->n_contacts == 3;
-}
 
 /* --- life -------------------------------------------------------------------------- */
 
@@ -77,7 +65,7 @@ static int listen_for_ring(struct client *c)
 
 static int listen_for_peers(struct client *c)
 {
-	if (is_old(c)) {
+	if (client_is_old(c)) {
 		c->peer_listen = c->ring_listen;
 		memcpy(c->peer_address, c->ring_address, sizeof(c->peer_address));
 		return 0;
@@ -286,8 +274,7 @@ static int go_round(struct client *c, int next, int prev, uint32_t rank, const s
 					   : round_one_way(c, (int[2]){next, prev}, rank, s);
 }
 
-/* @own: @bytes. *@ret_all: to free; of all ranks, but NULL of a client that keeps nothing. */
-static int all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_t **ret_all)
+int client_all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_t **ret_all)
 {
 	bool is_all = !c->keeps_nothing;
 	struct slices s = {calloc(is_all ? c->w->n_ranks : 4, bytes), c->w->n_ranks, (int32_t)bytes,
@@ -307,119 +294,6 @@ static int all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_
 	return r;
 }
 
-int client_all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_t **ret_all)
-{
-	return all_gather(c, own, bytes, ret_all);
-}
-
-/* --- messages ---------------------------------------------------------------------- */
-
-static int connect_to(struct client *c, uint32_t to, int32_t tag)
-{
-	int fd = wire_connect(c->peers + (size_t)to * NCCL_ADDRESS_BYTES, c->magic, c->until_ns);
-	int32_t head[2] = {(int32_t)c->rank, tag};
-	int r;
-
-	if (fd < 0)
-		return -1;
-	if (c->w->records->has_two_heads) {
-		r = wire_send_message(fd, &head[0], sizeof(head[0]), c->until_ns);
-		if (r == 0)
-			r = wire_send_message(fd, &head[1], sizeof(head[1]), c->until_ns);
-	} else {
-		r = wire_send_message(fd, head, sizeof(head), c->until_ns);
-	}
-	if (r < 0)
-		wire_close(&fd);
-	return fd;
-}
-
-int client_send(struct client *c, uint32_t to, int32_t tag, const void *bytes, int32_t n)
-{
-	int fd = connect_to(c, to, tag), r;
-
-	if (fd < 0)
-		return -1;
-	r = wire_send_message(fd, bytes, n, c->until_ns);
-	wire_close(&fd);
-	return r;
-}
-
-static int recv_head(struct client *c, int fd, int32_t head[2])
-{
-	if (!c->w->records->has_two_heads)
-		return wire_recv_message(fd, head, 2 * sizeof(*head), c->until_ns);
-	if (wire_recv_message(fd, &head[0], sizeof(*head), c->until_ns) < 0)
-		return -1;
-	return wire_recv_message(fd, &head[1], sizeof(*head), c->until_ns);
-}
-
-static int unpark(struct client *c, uint32_t from, int32_t tag)
-{
-	for (struct client_parked **at = &c->parked; *at; at = &(*at)->next) {
-		struct client_parked *p = *at;
-		int fd = p->fd;
-
-		if (p->rank != (int32_t)from || p->tag != tag)
-			continue;
-		*at = p->next;
-		free(p);
-		return fd;
-	}
-	return -1;
-}
-
-static int park(struct client *c, int fd, const int32_t head[2])
-{
-	struct client_parked **at = &c->parked, *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return wire_fail("no memory");
-	*p = (struct client_parked){.rank = head[0], .tag = head[1], .fd = fd};
-	while (*at)
-		at = &(*at)->next;
-	*at = p;
-	return 0;
-}
-
-/* The connection that @from opens for @tag. Those for others wait. */
-static int accept_from(struct client *c, uint32_t from, int32_t tag)
-{
-	int fd = unpark(c, from, tag);
-	int32_t head[2];
-
-	while (fd < 0) {
-		fd = wire_accept(c->peer_listen, c->magic, c->until_ns);
-		if (fd < 0)
-			return -1;
-		if (recv_head(c, fd, head) < 0) {
-			wire_close(&fd);
-			return -1;
-		}
-		if (head[0] == (int32_t)from && head[1] == tag)
-			return fd;
-		if (park(c, fd, head) < 0) {
-			wire_close(&fd);
-			return -1;
-		}
-		fd = -1;
-	}
-	return fd;
-}
-
-int client_recv(struct client *c, uint32_t from, int32_t tag, void *bytes, int32_t n)
-{
-	int fd = accept_from(c, from, tag), r;
-
-	if (fd < 0)
-		return -1;
-	r = wire_recv_message(fd, bytes, n, c->until_ns);
-	if (r == 0 && c->w->records->first >= NCCL_CODE(2, 26, 0))
-		r = wire_recv_end(fd, c->until_ns);
-	wire_close(&fd);
-	return r;
-}
-
 /* --- an init ----------------------------------------------------------------------- */
 
 static int gather_contacts(struct client *c, const struct record_contact *rc)
@@ -430,7 +304,7 @@ static int gather_contacts(struct client *c, const struct record_contact *rc)
 	said_bytes(c->w, c->rank, rc->bytes, own);
 	if (rc->peer_address.bytes)
 		memcpy(own + rc->peer_address.at, c->peer_address, NCCL_ADDRESS_BYTES);
-	if (all_gather(c, own, rc->bytes, &all) < 0)
+	if (client_all_gather(c, own, rc->bytes, &all) < 0)
 		return -1;
 	if (!all)
 		return 0;
@@ -461,32 +335,33 @@ int client_contacts(struct client *c)
 	return contacts(c, c->w->records->n_contacts);
 }
 
-int client_peers(struct client *c)
+static int gather(struct client *c, const uint8_t *own, size_t bytes,
+		  int (*check)(const struct said_world *w, const uint8_t *all))
 {
-	uint8_t own[RECORD_MAX], *all;
-	int r;
+	uint8_t *all;
+	int r = client_all_gather(c, own, bytes, &all);
 
-	said_peer(c->w, c->rank, own);
-	r = all_gather(c, own, c->w->records->peer.bytes, &all);
 	if (r == 0 && all)
-		r = said_check_peers(c->w, all);
+		r = check(c->w, all);
 	if (r == 0)
 		free(all);
 	return r;
 }
 
+int client_peers(struct client *c)
+{
+	uint8_t own[RECORD_MAX];
+
+	said_peer(c->w, c->rank, own);
+	return gather(c, own, c->w->records->peer.bytes, said_check_peers);
+}
+
 int client_graph(struct client *c)
 {
-	uint8_t own[RECORD_MAX], *all;
-	int r;
+	uint8_t own[RECORD_MAX];
 
 	said_graph(c->w, c->rank, own);
-	r = all_gather(c, own, c->w->records->graph.bytes, &all);
-	if (r == 0 && all)
-		r = said_check_graphs(c->w, all);
-	if (r == 0)
-		free(all);
-	return r;
+	return gather(c, own, c->w->records->graph.bytes, said_check_graphs);
 }
 
 int client_gather(struct client *c, size_t bytes)
@@ -495,7 +370,7 @@ int client_gather(struct client *c, size_t bytes)
 	int r;
 
 	said_bytes(c->w, c->rank, bytes, own);
-	r = all_gather(c, own, bytes, &all);
+	r = client_all_gather(c, own, bytes, &all);
 	if (r == 0 && all)
 		r = said_check_bytes(c->w, bytes, all);
 	if (r == 0)
@@ -518,7 +393,7 @@ int client_node(struct client *c)
 {
 	uint32_t n = c->w->count[c->rank], i = 0;
 	const uint32_t *ranks = c->w->by_node + c->w->first[c->rank];
-	int32_t tag = is_old(c) ? 0 : 1 << 28;
+	int32_t tag = client_is_old(c) ? 0 : 1 << 28;
 	struct slices s = {NULL, n, NODE_GATHER_BYTES, true};
 	int next = -1, prev = -1, r = -1;
 
@@ -531,9 +406,9 @@ int client_node(struct client *c)
 		i++;
 	for (size_t b = 0; b < NODE_GATHER_BYTES; b++)
 		s.all[i * NODE_GATHER_BYTES + b] = (uint8_t)(i * 31 + b);
-	next = connect_to(c, ranks[(i + 1) % n], tag);
+	next = client_open(c, ranks[(i + 1) % n], tag);
 	if (next >= 0)
-		prev = accept_from(c, ranks[(i + n - 1) % n], tag);
+		prev = client_accept(c, ranks[(i + n - 1) % n], tag);
 	if (prev >= 0)
 		r = go_round(c, next, prev, i, &s);
 	if (r == 0)
@@ -553,20 +428,6 @@ int client_init(struct client *c, const uint8_t *ids, uint32_t n_ids)
 	    client_node(c) < 0)
 		return -1;
 	return client_graph(c);
-}
-
-int client_barrier(struct client *c, int32_t tag)
-{
-	uint32_t n = c->w->n_ranks;
-
-	for (uint32_t mask = 1; mask < n; mask <<= 1) {
-		int32_t word = 0;
-
-		if (client_send(c, (c->rank + mask) % n, tag, &word, sizeof(word)) < 0 ||
-		    client_recv(c, (c->rank + n - mask) % n, tag, &word, sizeof(word)) < 0)
-			return -1;
-	}
-	return 0;
 }
 
 /* --- children ---------------------------------------------------------------------- */
@@ -589,7 +450,7 @@ static int vote(struct client *c, const uint8_t *own, size_t bytes, const int32_
 		size_t color_at, const int32_t *key, size_t key_at)
 {
 	uint8_t *all;
-	int r = all_gather(c, own, bytes, &all);
+	int r = client_all_gather(c, own, bytes, &all);
 
 	if (r < 0)
 		return -1;
@@ -639,138 +500,4 @@ int client_join(struct client *parent, struct client *child, const uint32_t *par
 	    client_node(child) < 0)
 		return -1;
 	return client_graph(child);
-}
-
-/* --- transports -------------------------------------------------------------------- */
-
-/* What a receiver says of a connection: a network's handle. Never like one of nbox's. */
-static void say_handle(const struct client *c, uint32_t peer, unsigned i, uint8_t *entry)
-{
-	memset(entry, 0xa5, 64);
-	memcpy(entry + 8, &(uint32_t[3]){c->rank, peer, i}, 12);
-}
-
-/* What a sender says: a rank. */
-static void say_sender(const struct client *c, uint8_t *entry)
-{
-	memcpy(entry, &c->rank, sizeof(c->rank));
-}
-
-/* Is it what the receiver @peer has to say of connection @i from here? */
-static int check_handle(const struct client *c, uint32_t peer, unsigned i, const uint8_t *entry)
-{
-	struct bootstrap_handle h;
-	uint8_t wanted[NCCL_HANDLE_BYTES] = {0};
-
-	if (c->w->template[peer] == peer) {
-		struct client there = {.rank = peer};
-
-		say_handle(&there, c->rank, i, wanted);
-		return memcmp(entry, wanted, sizeof(wanted)) == 0
-			       ? 0
-			       : wire_fail("rank %u: handle %u of real rank %u is not its", c->rank,
-					   i, peer);
-	}
-	memcpy(&h, entry, sizeof(h));
-	if (memcmp(h.head, BOOTSTRAP_HANDLE_HEAD, sizeof(h.head)) != 0 || h.magic != c->magic ||
-	    h.from != c->rank || h.to != peer)
-		return wire_fail("rank %u: handle %u of virtual rank %u is not its: from %u to %u",
-				 c->rank, i, peer, h.from, h.to);
-	return 0;
-}
-
-struct round {
-	uint32_t from, to; /* peers: it receives from one, sends to the other */
-	unsigned n_recv, n_send;
-	int32_t tag;
-};
-
-static int check_entries(const struct client *c, const struct round *o, const uint8_t *of_receiver)
-{
-	size_t bytes = c->w->records->connect_bytes;
-
-	for (unsigned i = 0; i < o->n_send; i++)
-		if (check_handle(c, o->to, i, of_receiver + i * bytes) < 0)
-			return -1;
-	return 0;
-}
-
-static int one_peer(struct client *c, const struct round *o, uint8_t *data, int32_t bytes)
-{
-	int32_t n = (int32_t)(o->n_recv + o->n_send) * bytes;
-
-	if (!n)
-		return 0;
-	if (client_send(c, o->to, o->tag, data, n) < 0 ||
-	    client_recv(c, o->to, o->tag, data, n) < 0)
-		return -1;
-	return check_entries(c, o, data); /* the other's receiving ends stand in front */
-}
-
-static int two_peers(struct client *c, const struct round *o, uint8_t *recv, uint8_t *send,
-		     int32_t bytes)
-{
-	int32_t n_recv = (int32_t)o->n_recv * bytes, n_send = (int32_t)o->n_send * bytes;
-
-	if ((n_recv && client_send(c, o->from, o->tag, recv, n_recv) < 0) ||
-	    (n_send && client_send(c, o->to, o->tag, send, n_send) < 0) ||
-	    (n_send && client_recv(c, o->to, o->tag, send, n_send) < 0) ||
-	    (n_recv && client_recv(c, o->from, o->tag, recv, n_recv) < 0))
-		return -1;
-	return check_entries(c, o, send);
-}
-
-static int set_up(struct client *c, const struct round *o)
-{
-	int32_t bytes = c->w->records->connect_bytes;
-	uint8_t *data = calloc(o->n_recv + o->n_send + 1, (size_t)bytes), *send;
-	int r;
-
-	if (!data)
-		return wire_fail("no memory");
-	send = data + o->n_recv * (size_t)bytes;
-	for (unsigned i = 0; i < o->n_recv; i++)
-		say_handle(c, o->from, i, data + i * (size_t)bytes);
-	for (unsigned i = 0; i < o->n_send; i++)
-		say_sender(c, send + i * (size_t)bytes);
-	r = o->from == o->to ? one_peer(c, o, data, bytes) : two_peers(c, o, data, send, bytes);
-	free(data);
-	return r;
-}
-
-/* So that nobody closes what another one still connects to. */
-static int sync_up(struct client *c, const struct round *o)
-{
-	int32_t tag = o->tag + (1 << 7), n = is_old(c) ? sizeof(int32_t) : 0, word = 0;
-
-	if (o->from == o->to) {
-		if (!o->n_send && !o->n_recv)
-			return 0;
-		return client_send(c, o->to, tag, &word, n) < 0
-			       ? -1
-			       : client_recv(c, o->to, tag, &word, n);
-	}
-	if ((o->n_send && client_send(c, o->to, tag, &word, n) < 0) ||
-	    (o->n_recv && client_send(c, o->from, tag, &word, n) < 0) ||
-	    (o->n_send && client_recv(c, o->to, tag, &word, n) < 0))
-		return -1;
-	return o->n_recv ? client_recv(c, o->from, tag, &word, n) : 0;
-}
-
-int client_transports(struct client *c, const struct client_edges *e)
-{
-	uint32_t n = c->w->n_ranks;
-
-	for (int is_sync = 0; is_sync < 2; is_sync++)
-		for (uint32_t i = 1; i < n; i++) {
-			struct round o = {.from = (c->rank + n - i) % n,
-					  .to = (c->rank + i) % n,
-					  .tag = (int32_t)(i << 8) + e->graph + 1};
-
-			o.n_recv = e->n_recv[o.from];
-			o.n_send = e->n_send[o.to];
-			if ((is_sync ? sync_up(c, &o) : set_up(c, &o)) < 0)
-				return -1;
-		}
-	return 0;
 }

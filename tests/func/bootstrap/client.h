@@ -8,7 +8,11 @@
 
 #include "said.h"
 
-struct client_parked; /* a message that came before it was asked for */
+struct client_parked { /* a message that came before it was asked for */
+	struct client_parked *next;
+	int32_t rank, tag;
+	int fd;
+};
 
 struct client {
 	const struct said_world *w; /* borrowed */
@@ -27,6 +31,11 @@ struct client {
 	uint8_t *peers;               /* [n_ranks][NCCL_ADDRESS_BYTES], owned */
 	struct client_parked *parked; /* list, owned */
 };
+
+static inline bool client_is_old(const struct client *c) /* NCCL before 2.23 */
+{
+	return c->w->records->n_contacts == 3;
+}
 
 /* With which ranks transports are set up, and of how many channels. */
 struct client_edges {
@@ -49,7 +58,7 @@ int client_graph(struct client *c);
 /* All of them. */
 int client_init(struct client *c, const uint8_t *ids, uint32_t n_ids);
 
-/* ncclTransportP2pSetup. */
+/* ncclTransportP2pSetup (transport.c). */
 int client_transports(struct client *c, const struct client_edges *e);
 /* The next all-gather, of any record. *@ret_all: of all ranks, to free. */
 int client_all_gather(struct client *c, const uint8_t *own, size_t bytes, uint8_t **ret_all);
@@ -65,6 +74,9 @@ int client_join(struct client *parent, struct client *child, const uint32_t *par
 /* Nothing is left that came unasked. */
 int client_destroy(struct client *c);
 
-/* Messages between ranks. */
+/* Messages between ranks (message.c). */
 int client_send(struct client *c, uint32_t to, int32_t tag, const void *bytes, int32_t n);
 int client_recv(struct client *c, uint32_t from, int32_t tag, void *bytes, int32_t n);
+/* A connection for them. Return: it, or -1. Those that come for others wait in @parked. */
+int client_open(struct client *c, uint32_t to, int32_t tag);
+int client_accept(struct client *c, uint32_t from, int32_t tag);
