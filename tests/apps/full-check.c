@@ -256,33 +256,46 @@ static void send_recv(const struct type *t, size_t count)
 			      get(t, job.out, (size_t)r * count + i), value(r, i));
 }
 
-/* Two collectives, and among real ranks sends and receives, of one group. */
-static void grouped(const struct type *t, size_t count)
+/* Two collectives, of which NCCL launches the second one first, and among real ranks sends and
+ * receives, of one group: before, between and behind these. */
+static void grouped_at(const struct type *t, size_t count, int at)
 {
+	size_t small = (count + 1) / 2;
 	char *sums[2] = {job.out, job.out + count * t->bytes};
 	char *received = job.out + 2 * count * t->bytes;
 
-	if (job.n < job.n_real + 2)
-		return;
 	fill(t, count);
 	memset(job.out, 0xa5, (size_t)job.n * count * t->bytes);
 	NCCL(ncclGroupStart());
-	NCCL(ncclAllReduce(job.in, sums[0], count, t->dtype, ncclSum, job.comm, job.stream));
-	for (int r = 0; r < job.n_real; r++) {
-		NCCL(ncclSend(job.in, count, t->dtype, r, job.comm, job.stream));
-		NCCL(ncclRecv(received + (size_t)r * count * t->bytes, count, t->dtype, r, job.comm,
-			      job.stream));
+	for (int i = 0; i < 3; i++) {
+		for (int r = 0; r < job.n_real && i == at; r++) {
+			NCCL(ncclSend(job.in, count, t->dtype, r, job.comm, job.stream));
+			NCCL(ncclRecv(received + (size_t)r * count * t->bytes, count, t->dtype, r,
+				      job.comm, job.stream));
+		}
+		if (i < 2)
+			NCCL(ncclAllReduce(job.in, sums[i], i == 0 ? small : count, t->dtype,
+					   i == 0 ? ncclSum : ncclMax, job.comm, job.stream));
 	}
-	NCCL(ncclAllReduce(job.in, sums[1], count, t->dtype, ncclMax, job.comm, job.stream));
 	NCCL(ncclGroupEnd());
 	finish();
 	for (size_t i = 0; i < count; i++) {
-		check("AllReduce sum in a group", t, count, i, get(t, sums[0], i), reduced(SUM, i));
+		if (i < small)
+			check("AllReduce sum in a group", t, count, i, get(t, sums[0], i),
+			      reduced(SUM, i));
 		check("AllReduce max in a group", t, count, i, get(t, sums[1], i), reduced(MAX, i));
 		for (int r = 0; r < job.n_real; r++)
 			check("Recv in a group", t, count, (size_t)r * count + i,
 			      get(t, received, (size_t)r * count + i), value(r, i));
 	}
+}
+
+static void grouped(const struct type *t, size_t count)
+{
+	if (job.n < job.n_real + 2)
+		return;
+	for (int at = 0; at < 3; at++)
+		grouped_at(t, count, at);
 }
 
 /* For measurements: nothing but the op. */

@@ -278,36 +278,70 @@ static int connect_tasks(struct op *o)
 	return r;
 }
 
+/* Whether NCCL launches @a before @b, which was called before it: collectives are first, the
+ * largest of them before others. */
+static bool is_before(const struct op *a, const struct op *b)
+{
+	if (a->comm != b->comm || a->kind == COLL_SENDRECV)
+		return false;
+	return b->kind == COLL_SENDRECV ||
+	       a->count * dtype_bytes(a->dtype) > b->count * dtype_bytes(b->dtype);
+}
+
+static struct op *in_order(struct op *list)
+{
+	struct op *sorted = NULL;
+
+	while (list) {
+		struct op *o = list, **at = &sorted;
+
+		list = o->next;
+		while (*at && !is_before(o, *at))
+			at = &(*at)->next;
+		o->next = *at;
+		*at = o;
+	}
+	return sorted;
+}
+
+static ncclResult_t launch_one(const struct op *o)
+{
+	struct op *copy = malloc(sizeof(*copy)); /* the device frees its own */
+	ncclResult_t result = ncclSuccess;
+
+	*copy = *o;
+	if (o->n_tasks) {
+		copy->tasks = calloc(o->n_tasks, sizeof(*copy->tasks));
+		memcpy(copy->tasks, o->tasks, o->n_tasks * sizeof(*copy->tasks));
+	}
+	copy->number = o->comm->n_launched++;
+	if (cudaLaunchHostFunc(o->stream, kernel_run, copy) != cudaSuccess)
+		result = ncclUnhandledCudaError;
+	return result;
+}
+
+/* As NCCL: connects for all ops of a group before it launches one. */
 ncclResult_t launch(struct op *list)
 {
 	ncclResult_t result = ncclSuccess, later = ncclSuccess;
 
-	for (struct op *o = list, *next; o; o = next) {
-		struct op *copy;
-
-		next = o->next;
+	for (struct op *o = list; o && result == ncclSuccess; o = o->next) {
 		if (o->comm->is_nonblocking && o->n_tasks) /* NCCL would connect behind the call */
 			later = ncclInProgress;
-		if (result == ncclSuccess && o->n_tasks && connect_tasks(o) < 0) {
+		if (o->n_tasks && connect_tasks(o) < 0) {
 			say("rank %u: %s", o->comm->rank, wire_error());
 			result = ncclRemoteError;
 		}
-		if (result != ncclSuccess) {
-			free(o->tasks);
-			free(o);
-			continue;
+	}
+	list = in_order(list);
+	while (list) {
+		struct op *o = list;
+
+		list = o->next;
+		if (result == ncclSuccess) {
+			result = launch_one(o);
+			upload(o);
 		}
-		/* the device frees its own */
-		copy = malloc(sizeof(*copy));
-		*copy = *o;
-		if (o->n_tasks) {
-			copy->tasks = calloc(o->n_tasks, sizeof(*copy->tasks));
-			memcpy(copy->tasks, o->tasks, o->n_tasks * sizeof(*copy->tasks));
-		}
-		copy->number = o->comm->n_launched++;
-		if (cudaLaunchHostFunc(o->stream, kernel_run, copy) != cudaSuccess)
-			result = ncclUnhandledCudaError;
-		upload(o);
 		free(o->tasks);
 		free(o);
 	}
