@@ -37,6 +37,7 @@ struct post {
 	struct wire_arrive arrive;
 	struct record_dep *deps; /* owned; arrive.n_deps, for the record; NULL: none is kept */
 	bool has_arrived, is_released, is_done;
+	struct post *prev, *next;   /* of those that wait for NCCL, in member_ops */
 	uint64_t order;             /* of its arrival, in the record */
 	int64_t step;               /* moment.h; 0: before the first */
 	uint64_t n_messages;        /* that crossed the link */
@@ -186,6 +187,10 @@ struct comm_ops {
 	double *busy;
 	struct member_ops {
 		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */
+		/* as they arrived; the first one is undecided, unless there were too many (op.c) */
+		struct post *waiting;
+		uint32_t n_waiting;
+		bool is_any_order;
 		uint64_t claimed[2]; /* contention.c: number of its last op, with what-ifs, without
 				      */
 	} members[];                 /* as comm->real */

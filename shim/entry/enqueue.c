@@ -150,16 +150,12 @@ static int add_p2p(struct batch *b, struct op *op, const struct call *call, stru
 	return r ? err_set(err, ENOMEM, "no memory for an op") : 0;
 }
 
-/* NCCL will say what it takes for collectives. The other ops of the batch wait with them, so that
- * nboxd begins all in their order. */
+/* NCCL will say what it takes for collectives. */
 static void leave_undecided(const struct batch *b)
 {
-	bool has_any = false;
-
-	for (const struct op *op = b->first; op; op = op->group_next)
-		has_any = has_any || op->call.kind <= COLL_REDUCE;
-	for (struct op *op = b->first; has_any && op; op = op->group_next)
-		op->call.flags |= WIRE_ARRIVE_UNDECIDED;
+	for (struct op *op = b->first; op; op = op->group_next)
+		if (op->call.kind <= COLL_REDUCE)
+			op->call.flags |= WIRE_ARRIVE_UNDECIDED;
 }
 
 static int make_ops(struct plan *p, struct err *err)

@@ -25,6 +25,7 @@
 
 #define OPS_MAX (1 << 20)     /* open at a time: called by somebody, not done by all */
 #define AHEAD_MAX_NS NS_PER_S /* clocks of two hosts may differ by that */
+#define WAITING_MAX 512       /* see decided() */
 
 static const char *p2p_word(uint64_t seq)
 {
@@ -151,15 +152,81 @@ static struct op *op_get(struct comm *c, const struct comm_member *m, uint64_t s
 }
 
 /* A failure at an arrival ends the communicator. */
-static void fail(struct comm *c, const struct wire_hdr *h, const struct wire_arrive *a,
-		 bool is_start, int r, const struct err *err)
+static void fail(struct comm *c, const struct wire_hdr *h, uint32_t kind, bool is_start, int r,
+		 const struct err *err)
 {
 	char title[OP_NAME_MAX], who[32] = "";
 
 	if (!is_start || seq_is_p2p(h->seq))
 		snprintf(who, sizeof(who), " of rank %u", h->rank);
-	comm_abort(c, NULL, -r, "%s%s: %s", op_title(h->seq, a->kind, title, sizeof(title)), who,
+	comm_abort(c, NULL, -r, "%s%s: %s", op_title(h->seq, kind, title, sizeof(title)), who,
 		   err->text);
+}
+
+/* --- the order of a group's ops ------------------------------------------------------------- */
+
+static struct member_ops *member_of(const struct post *post)
+{
+	return &post->op->comm->open->members[post->member - post->op->comm->real];
+}
+
+static bool is_undecided(const struct post *post)
+{
+	return post->arrive.flags & WIRE_ARRIVE_UNDECIDED;
+}
+
+/* It waits no more. Return: whether the communicator goes on. */
+static bool start(struct post *post)
+{
+	const struct wire_hdr h = {.seq = post->op->key.seq, .rank = post->member->rank};
+	struct member_ops *own = member_of(post);
+	struct comm *c = post->op->comm;
+	uint32_t kind = post->arrive.kind;
+	struct err err;
+	int r;
+
+	DL_DELETE(own->waiting, post);
+	if (--own->n_waiting == 0)
+		own->is_any_order = false;
+	r = op_start(post, &err);
+	if (r < 0)
+		fail(c, &h, kind, true, seq_is_p2p(h.seq) ? r : -EINVAL, &err);
+	return !c->is_dead;
+}
+
+/* @post's decision is there, or it needs none. Ops of a group begin in the order of their calls,
+ * whatever the order in which NCCL tells of them. This cannot hang: NCCL tells of all collectives
+ * of a group before it waits for an op of that group, and sends need no word. But where its queue
+ * of work is full, with a thousand ops at least, NCCL launches the rest when the first are over,
+ * which may have been called last: of very long groups each op begins as it is decided. */
+static void decided(struct post *post)
+{
+	struct member_ops *own = member_of(post);
+	bool goes_on = true;
+
+	if (own->is_any_order) {
+		start(post);
+		return;
+	}
+	while (goes_on && own->waiting && !is_undecided(own->waiting))
+		goes_on = start(own->waiting);
+}
+
+/* @post arrives behind what waits. */
+static void wait_in_order(struct post *post)
+{
+	struct member_ops *own = member_of(post);
+	struct post *next;
+
+	DL_APPEND(own->waiting, post);
+	if (++own->n_waiting > WAITING_MAX && !own->is_any_order) {
+		own->is_any_order = true;
+		DL_FOREACH_SAFE(own->waiting, post, next)
+			if (!is_undecided(post) && !start(post))
+				return;
+	} else if (!is_undecided(post)) {
+		decided(post);
+	}
 }
 
 /* What the record says of an arrival's deps. @lists: behind struct wire_arrive. NULL: nothing. */
@@ -193,7 +260,7 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 	if (check_arrive(w, c, h, &a) < 0)
 		return 0;
 	if (!comm_ops_get(c)) {
-		fail(c, h, &a, false, -ENOMEM, &err);
+		fail(c, h, a.kind, false, -ENOMEM, &err);
 		return 0;
 	}
 	live->since_ns = clock_now_ns();
@@ -208,7 +275,7 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 		return 0;
 	op = op_get(c, m, h->seq, &a, (const char *)body + sizeof(a), &r, &err);
 	if (r < 0)
-		fail(c, h, &a, false, r, &err);
+		fail(c, h, a.kind, false, r, &err);
 	if (!op)
 		return 0;
 	own->next[is_p2p]++;
@@ -219,40 +286,28 @@ int op_on_arrive(struct live *live, struct worker *w, const struct wire_hdr *h, 
 		   deps);
 	r = post_arrive(post, &a, deps, NULL, 0, &err);
 	recorded_on_row(live);
-	if (r == 0 && failures_on_arrival(live->failures, post))
-		return 0;
-	if (r == 0 && !(a.flags & WIRE_ARRIVE_UNDECIDED))
-		r = op_start(post, &err);
 	if (r < 0)
-		fail(c, h, &a, true, is_p2p ? r : -EINVAL, &err);
+		fail(c, h, a.kind, true, is_p2p ? r : -EINVAL, &err);
+	else if (!failures_on_arrival(live->failures, post))
+		wait_in_order(post);
 	return 0;
 }
 
 int op_on_took(struct live *live, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct post *post = post_find(live, w, h);
-	bool is_p2p = seq_is_p2p(h->seq);
-	struct wire_arrive *a;
-	struct err err;
-	struct comm *c;
-	int r;
 
 	if (!post)
 		return 0;
-	a = &post->arrive;
-	if (!(a->flags & WIRE_ARRIVE_UNDECIDED))
+	if (!is_undecided(post))
 		return worker_refuse(w, EPROTO,
 				     "TOOK for %sop %llu of communicator %u, which rank %u has not "
 				     "left undecided",
 				     p2p_word(h->seq), wire_seq_number(h->seq), h->comm, h->rank);
-	c = post->op->comm;
 	live->since_ns = clock_now_ns();
-	a->flags &= ~(uint32_t)WIRE_ARRIVE_UNDECIDED;
-	memcpy(&a->took, body, sizeof(a->took));
-	r = op_start(post, &err);
-	if (r < 0)
-		fail(c, h, &(const struct wire_arrive){.kind = a->kind}, true, is_p2p ? r : -EINVAL,
-		     &err);
+	post->arrive.flags &= ~(uint32_t)WIRE_ARRIVE_UNDECIDED;
+	memcpy(&post->arrive.took, body, sizeof(post->arrive.took));
+	decided(post);
 	return 0;
 }
 

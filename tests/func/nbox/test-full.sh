@@ -81,6 +81,11 @@ for other in "--nodes 16" "--preset dgx-a100"; do
 	exits 0 "$other" "$NBOX" retime again-Tree $other
 	says "decided by     NCCL 2.28.9, the job's" "is not what NCCL has decided for"
 done
+# Ops of a group begin in the order of the calls, whichever NCCL launches first: the second one when the first has given back the links
+exits 0 "groups, model nccl" timeout 100 "$NBOX" run --nccl full --nodes 8 --gpus-per-node 2 --preset dgx-h100 --model nccl --exchange messages \
+	--data identity --out groups -- "$job" --gpus 2 --data none --real 2 --ops grouped --counts 70001
+is "$(ops groups | grep kind=AllReduce | grep -o ' start_ns=[0-9]*\| due_ns=[0-9]*' | tr -d '\n' | sed 's/ start_ns=/\n/g; s/ due_ns=/ /g' |
+	awk 'NF { n += $1 + 1 < due; due = $2 } END { print (NR > 18), n + 0 }')" "1 0" "... one after the other"
 # A training's loss is the same to the last digit, whoever sends
 loss_of() { grep -o 'loss [0-9.]* -> [0-9.]*' <<<"$out"; }
 exits 0 "the trainer, NCCL's own messages" timeout 200 "$NBOX" run --nccl full --nodes 8 --gpus-per-node 2 --model alphabeta --exchange payload \

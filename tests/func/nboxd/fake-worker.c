@@ -233,6 +233,7 @@ static int fake_on_frame(void *owner, struct link *l, const struct wire_hdr *h, 
 	case WIRE_RELEASE:
 		memcpy(&f->release, body, sizeof(f->release));
 		f->has_release = true;
+		f->released[(f->n[WIRE_RELEASE] - 1) % FAKE_RELEASED_MAX] = h->seq;
 		break;
 	case WIRE_MOVE:
 		memcpy(&f->move, body, sizeof(f->move));

@@ -19,6 +19,8 @@ struct fake_ready {
 	uint32_t comm;
 };
 
+#define FAKE_RELEASED_MAX 2048
+
 struct fake {
 	struct link *link;
 	bool is_closed;
@@ -27,6 +29,8 @@ struct fake {
 	struct wire_hdr last[WIRE_TYPE_END];
 	struct wire_welcome welcome;
 	struct wire_release release;
+	uint64_t released[FAKE_RELEASED_MAX]; /* the ops of the last ones; by number, round and
+						 round */
 	struct wire_move move;
 	struct wire_text abort, error;
 	uint8_t local_id[WIRE_ID_BYTES];

@@ -1,6 +1,8 @@
 /* Full mode: an op is timed as NCCL took it, which it may tell only after the op has arrived. */
 #include "full-world.h"
 
+#include "../../rng.h"
+#include "base/cleanup.h"
 #include "nccl-plugin/plugin.h"
 #include "schedule/coll.h"
 
@@ -22,6 +24,207 @@ static void send_took(uint32_t rank, uint32_t algorithm, uint32_t protocol, uint
 	fake_send(&f[rank], WIRE_TOOK, f[0].ready[0].comm, rank, 0, &m, sizeof(m));
 	settle(rank);
 }
+
+/* --- the order of a group's ops ------------------------------------------------------------- */
+
+#define CALLS_MAX 640
+
+/* What each of both ranks has called in one group, on one communicator. */
+struct group {
+	unsigned comm; /* of f->ready */
+	size_t n;
+	uint64_t seq[CALLS_MAX];
+	bool is_told[N_REAL][CALLS_MAX]; /* NCCL's decision, or that of a call that needs none */
+	unsigned n_before;               /* RELEASEs */
+};
+
+static uint64_t n_called[2], n_sent[2]; /* on both communicators */
+
+/* @calls: c, a collective of which NCCL will tell; d, one of which it has told; p, a send and a
+ * receive between both ranks. */
+static struct group call_group(unsigned comm, const char *calls)
+{
+	struct group g = {.comm = comm, .n = strlen(calls), .n_before = f[0].n[WIRE_RELEASE]};
+
+	for (size_t k = 0; k < g.n; k++) {
+		bool is_p2p = calls[k] == 'p';
+
+		g.seq[k] = is_p2p ? WIRE_SEQ_P2P | n_sent[comm]++ : n_called[comm]++;
+		for (uint32_t i = 0; i < N_REAL; i++) {
+			const struct wire_p2p both[] = {{.peer = 1 - i, .is_send = 1, .bytes = 64},
+							{.peer = 1 - i, .bytes = 64}};
+
+			g.is_told[i][k] = calls[k] != 'c';
+			f[i].is_undecided = calls[k] == 'c';
+			if (is_p2p)
+				fake_arrive_p2p(&f[i], &f[i].ready[comm], wire_seq_number(g.seq[k]),
+						both, 2);
+			else
+				fake_arrive(&f[i], &f[i].ready[comm], g.seq[k], COLL_ALLREDUCE,
+					    COUNT, 0);
+		}
+	}
+	settle(0);
+	settle(1);
+	settle(0); /* what rank 1's arrivals have begun */
+	return g;
+}
+
+/* @n_channels 0: NCCL tells nothing of it, or its call has failed. */
+static void tell(struct group *g, uint32_t rank, size_t k, uint32_t n_channels)
+{
+	struct wire_took m = {PLUGIN_RING, PLUGIN_LL, n_channels, 0};
+
+	fake_send(&f[rank], WIRE_TOOK, f[rank].ready[g->comm].comm, rank, g->seq[k], &m, sizeof(m));
+	g->is_told[rank][k] = true;
+	settle(rank);
+	settle(1 - rank);
+}
+
+/* Of the group's calls the first ones have begun, in their order, that are told in both ranks. */
+static void begun_in_order(const struct group *g)
+{
+	unsigned n = 0;
+
+	while (n < g->n && g->is_told[0][n] && g->is_told[1][n])
+		n++;
+	for (uint32_t i = 0; i < N_REAL; i++) {
+		assert_int_equal(f[i].n[WIRE_RELEASE], g->n_before + n);
+		for (unsigned k = 0; k < n; k++)
+			assert_int_equal(f[i].released[(g->n_before + k) % FAKE_RELEASED_MAX],
+					 g->seq[k]);
+	}
+}
+
+/* One that was not told, of any rank. Return: whether there was one. */
+static bool tell_any(struct group *g, struct rng *rng)
+{
+	size_t left[N_REAL * CALLS_MAX], n = 0, which;
+
+	for (size_t k = 0; k < N_REAL * g->n; k++)
+		if (!g->is_told[k % N_REAL][k / N_REAL])
+			left[n++] = k;
+	if (!n)
+		return false;
+	which = left[rng_u64(rng) % n];
+	tell(g, which % N_REAL, which / N_REAL, rng_u64(rng) % 3);
+	return true;
+}
+
+/* The ops have no messages of NCCL's, and stay open. */
+static void start_groups(const char *more)
+{
+	memset(n_called, 0, sizeof(n_called));
+	memset(n_sent, 0, sizeof(n_sent));
+	start_comm("shm", "messages", more);
+	for (uint32_t i = 0; i < N_REAL; i++)
+		fake_init(&f[i], 8, N_RANKS, i, i);
+	assert_true(fakes_got(f, N_REAL, WIRE_COMM_READY, 2));
+}
+
+/* NCCL launches the largest collectives of a group first, and sends last: it may tell of them in
+ * any order, and each rank's words come when they come. */
+static void ops_begin_in_their_order(void **state)
+{
+	static const char *const calls[] = {"cc", "ccc", "cpc", "pcc", "pcpcp", "ccpcdcpc", "dcdp"};
+	struct rng rng = {0};
+
+	(void)state;
+	start_groups("");
+	rng_seed(&rng, 1, 0);
+	for (unsigned round = 0; round < 8 * ARRAY_SIZE(calls); round++) {
+		struct group g = call_group(0, calls[round % ARRAY_SIZE(calls)]);
+
+		begun_in_order(&g);
+		while (tell_any(&g, &rng))
+			begun_in_order(&g);
+		assert_int_equal(f[0].n[WIRE_RELEASE], g.n_before + g.n);
+	}
+	assert_int_equal(f[0].n[WIRE_ABORT] + f[1].n[WIRE_ABORT], 0);
+	stop();
+}
+
+/* Ops of another communicator begin while one waits for NCCL, also if it stands behind them in
+ * NCCL's group. */
+static void each_communicator_has_its_order(void **state)
+{
+	struct group g[2];
+
+	(void)state;
+	start_groups("");
+	g[0] = call_group(0, "cpc");
+	g[1] = call_group(1, "pcc");
+	assert_int_equal(f[0].n[WIRE_RELEASE], 1); /* the second one's sends */
+	for (uint32_t i = 0; i < N_REAL; i++) {
+		tell(&g[0], i, 2, 1);
+		tell(&g[1], i, 1, 1);
+	}
+	g[1].n_before = 0;
+	begun_in_order(&g[1]);
+	for (uint32_t i = 0; i < N_REAL; i++)
+		tell(&g[0], i, 0, 1);
+	g[0].n_before = 2;
+	begun_in_order(&g[0]);
+	stop();
+}
+
+/* Where NCCL's queue is full, it launches the rest of a group after ops that may be called last. */
+static void a_very_long_group_has_no_order(void **state)
+{
+	char calls[CALLS_MAX + 1] = "";
+	struct group g;
+
+	(void)state;
+	start_groups("");
+	memset(calls, 'c', 600);
+	g = call_group(0, calls);
+	for (unsigned n = 1; n <= g.n; n++) {
+		for (uint32_t i = 0; i < N_REAL; i++)
+			tell(&g, i, g.n - n, 1);
+		assert_int_equal(f[0].n[WIRE_RELEASE], n);
+		assert_int_equal(f[0].last[WIRE_RELEASE].seq, g.seq[g.n - n]);
+	}
+	/* as long as there is no more room to wait in */
+	memset(calls + 1, 'd', 511);
+	calls[512] = '\0';
+	g = call_group(0, calls);
+	begun_in_order(&g);
+	assert_int_equal(f[0].n[WIRE_RELEASE], 600);
+	call_group(0, "d");
+	assert_int_equal(f[0].n[WIRE_RELEASE], 600 + 512);
+	tell(&g, 0, 0, 1);
+	tell(&g, 1, 0, 1);
+	assert_int_equal(f[0].n[WIRE_RELEASE], 600 + 513);
+	g = call_group(0, "cc");
+	for (unsigned n = 2; n; n--)
+		for (uint32_t i = 0; i < N_REAL; i++) {
+			tell(&g, i, n - 1, 1);
+			begun_in_order(&g);
+		}
+	stop();
+}
+
+/* A rank goes while its peer's ops wait for NCCL's word of the first one. */
+static void who_waits_hears_of_an_abort(void **state)
+{
+	struct group g;
+
+	(void)state;
+	start_groups("");
+	g = call_group(0, "cdpd");
+	tell(&g, 1, 0, 1);
+	fake_close(&f[1]);
+	aborted(1, "rank 1");
+	f[0].is_undecided = false;
+	fake_send(&f[0], WIRE_TOOK, f[0].ready[0].comm, 0, g.seq[0], &(struct wire_took){0},
+		  sizeof(struct wire_took)); /* too late, and no error */
+	settle(0);
+	assert_int_equal(f[0].n[WIRE_ERROR] + f[0].n[WIRE_RELEASE], 0);
+	fake_close(&f[0]);
+	daemon_stop(&d);
+}
+
+/* --- what NCCL took -------------------------------------------------------------------------- */
 
 /* An op begins when NCCL has decided in all real ranks, and is timed by that. Returns how long it
  * takes by the model. */
@@ -93,8 +296,8 @@ static void a_second_word_is_refused(void **state)
 static void an_op_that_nccl_never_decides_is_given_up(void **state)
 {
 	(void)state;
-	start_comm("shm", "messages", "--timeout 2s");
-	arrive_undecided();
+	start_groups("--timeout 2s");
+	call_group(0, "cdp");
 	send_took(1, PLUGIN_RING, PLUGIN_LL, 1);
 	aborted(N_REAL, "for NCCL to return from the call at rank 0 (pid");
 	send_took(0, PLUGIN_RING, PLUGIN_LL, 1); /* too late, and no error */
@@ -105,6 +308,10 @@ static void an_op_that_nccl_never_decides_is_given_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ops_begin_in_their_order),
+		cmocka_unit_test(each_communicator_has_its_order),
+		cmocka_unit_test(a_very_long_group_has_no_order),
+		cmocka_unit_test(who_waits_hears_of_an_abort),
 		cmocka_unit_test(an_op_is_timed_as_nccl_took_it),
 		cmocka_unit_test(a_second_word_is_refused),
 		cmocka_unit_test(an_op_that_nccl_never_decides_is_given_up),
