@@ -33,15 +33,29 @@ static int check(struct traffic_comm *c, const struct traffic_at *at, uint64_t i
 }
 
 int traffic_expect(struct traffic_comm *c, const struct traffic_at *at, uint64_t index,
-		   uint64_t bytes, struct err *err)
+		   uint64_t bytes, struct traffic_body **ret_body, struct err *err)
 {
+	struct traffic_body *body = NULL;
 	struct flow *f;
 	int r;
 
+	*ret_body = NULL;
 	if (c->is_dead)
 		return 0;
 	r = check(c, at, index, bytes, &f, err);
-	return r < 0 ? traffic_comm_die(c, r) : traffic_comm_make_room(c, err);
+	if (r < 0)
+		return traffic_comm_die(c, r);
+	r = traffic_comm_make_room(c, bytes, err);
+	if (r < 0 || !bytes)
+		return r;
+	body = traffic_body_new(c->of->bodies, bytes);
+	if (!body)
+		return traffic_comm_die(c, err_set(err, ENOMEM,
+						   "no memory for a message of %llu bytes",
+						   (unsigned long long)bytes));
+	c->coming_bytes += traffic_body_room(body);
+	*ret_body = body;
+	return 0;
 }
 
 static int keep(struct flow *f, uint64_t index, struct traffic_body *body)
@@ -74,6 +88,7 @@ int traffic_arrived(struct traffic_comm *c, const struct traffic_at *at, uint64_
 		traffic_body_unref(body);
 		return traffic_comm_die(c, r);
 	}
+	c->coming_bytes -= body ? traffic_body_room(body) : 0;
 	c->of->counts.n_arrived++;
 	c->of->counts.arrived_bytes += bytes;
 	f->done++;

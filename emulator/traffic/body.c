@@ -1,6 +1,7 @@
-/* See body.h. Bodies of about one size share regions of memory; there are four sizes to a doubling.
- * A region that nobody uses is cut anew for another size once more lies idle than is in use: what
- * was mapped for one size serves all. */
+/* See body.h. One range of addresses, whose pages become memory as it fills. Bodies of about one
+ * size share a region of it; there are four sizes to a doubling. Regions that nobody uses are cut
+ * anew for other sizes once more lies idle than is in use: what was in use for one size serves all.
+ */
 #include "traffic/body.h"
 
 #include <stdlib.h>
@@ -8,16 +9,16 @@
 #include <utlist.h>
 
 #define SMALLEST 256
-#define LARGEST (UINT64_C(1) << 40)
-#define CLASSES (1 + 4 * (40 - 8))
-#define REGION_BYTES (UINT64_C(1) << 22) /* no message of NCCL's is longer */
+#define CLASSES (1 + 4 * (64 - 8))
+#define UNIT_BYTES (UINT64_C(1) << 19) /* sizes from 2 MiB up are whole ones */
+#define REGION_BYTES (UINT64_C(1) << 22)
+#define NO_UNIT UINT64_MAX
 
 struct region {
 	struct traffic_bodies *of;
-	struct region *next;           /* of all */
 	struct region *prev, *another; /* of those of its class with free bodies */
-	unsigned char *memory;
-	uint64_t bytes, body_bytes;
+	uint64_t unit, n_units;
+	uint64_t body_bytes;
 	uint64_t n, n_cut; /* bodies that have room; those that were lent once */
 	uint64_t n_lent;
 	uint32_t class;
@@ -26,28 +27,49 @@ struct region {
 };
 
 struct traffic_bodies {
-	struct region *regions;
+	unsigned char *memory;   /* [n_units], of which n_used are memory */
+	struct region **regions; /* [n_units] that a unit is of; NULL: none. Owned */
+	uint64_t n_units, n_used;
 	struct region *open[CLASSES]; /* have free bodies */
-	uint64_t mapped, lent;
+	uint64_t lent;
 };
 
-struct traffic_bodies *traffic_bodies_new(void)
+struct traffic_bodies *traffic_bodies_new(uint64_t max_bytes)
 {
-	return calloc(1, sizeof(struct traffic_bodies));
+	struct traffic_bodies *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->n_units = max_bytes / UNIT_BYTES;
+	b->regions = calloc(b->n_units, sizeof(*b->regions));
+	b->memory = mmap(NULL, b->n_units * UNIT_BYTES, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (b->regions && b->memory != MAP_FAILED)
+		return b;
+	if (b->memory != MAP_FAILED)
+		munmap(b->memory, b->n_units * UNIT_BYTES);
+	free(b->regions);
+	free(b);
+	return NULL;
+}
+
+static void region_free(struct region *r)
+{
+	for (uint64_t i = 0; i < r->n_units; i++)
+		r->of->regions[r->unit + i] = NULL;
+	free(r->bodies);
+	free(r);
 }
 
 struct traffic_bodies *traffic_bodies_free(struct traffic_bodies *b)
 {
-	struct region *next;
-
 	if (!b)
 		return NULL;
-	for (struct region *r = b->regions; r; r = next) {
-		next = r->next;
-		munmap(r->memory, r->bytes);
-		free(r->bodies);
-		free(r);
-	}
+	for (uint64_t i = 0; i < b->n_used; i++)
+		if (b->regions[i])
+			region_free(b->regions[i]);
+	munmap(b->memory, b->n_units * UNIT_BYTES);
+	free(b->regions);
 	free(b);
 	return NULL;
 }
@@ -68,60 +90,75 @@ static uint64_t class_of(uint64_t bytes, uint32_t *ret_class)
 	return (quarter + 5) * step;
 }
 
-/* @r, of which nothing is in use and which is in no list, has bodies of @bytes from now on. */
-static int cut(struct region *r, uint64_t bytes, uint32_t class)
+/* The first of @n units that were in use once, and now are not. */
+static uint64_t find_idle(const struct traffic_bodies *b, uint64_t n)
 {
-	uint64_t n = r->bytes / bytes;
-	struct traffic_body *bodies = malloc(n * sizeof(*bodies));
+	uint64_t first = 0, i = 0;
 
-	if (!bodies)
-		return -1;
-	free(r->bodies);
-	r->bodies = bodies;
-	r->body_bytes = bytes;
-	r->class = class;
-	r->free = NULL;
-	r->n = n;
-	r->n_cut = 0;
-	DL_APPEND2(r->of->open[class], r, prev, another);
-	return 0;
+	while (i < b->n_used && i - first < n) {
+		const struct region *r = b->regions[i];
+
+		i += r ? r->n_units : 1;
+		if (r && r->n_lent)
+			first = i;
+	}
+	return i - first < n ? NO_UNIT : first;
 }
 
-static int map_region(struct traffic_bodies *b, uint64_t bytes, uint32_t class)
+/* Regions that have some of these units, and lie idle, are none any more. */
+static void clear(struct traffic_bodies *b, uint64_t first, uint64_t n)
 {
-	struct region *r = calloc(1, sizeof(*r));
+	for (uint64_t i = first; i < first + n; i++) {
+		struct region *r = b->regions[i];
 
-	if (!r)
-		return -1;
-	r->of = b;
-	r->bytes = bytes < REGION_BYTES ? REGION_BYTES : bytes;
-	r->memory =
-		mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (r->memory == MAP_FAILED || cut(r, bytes, class) < 0) {
-		if (r->memory != MAP_FAILED)
-			munmap(r->memory, r->bytes);
-		free(r);
-		return -1;
+		if (!r)
+			continue;
+		DL_DELETE2(b->open[r->class], r, prev, another);
+		region_free(r);
 	}
-	r->next = b->regions;
-	b->regions = r;
-	b->mapped += r->bytes;
-	return 0;
+}
+
+/* @n units that were never in use. */
+static uint64_t extend(struct traffic_bodies *b, uint64_t n)
+{
+	if (n > b->n_units - b->n_used || mprotect(b->memory + b->n_used * UNIT_BYTES,
+						   n * UNIT_BYTES, PROT_READ | PROT_WRITE) < 0)
+		return NO_UNIT;
+	b->n_used += n;
+	return b->n_used - n;
 }
 
 static int add_region(struct traffic_bodies *b, uint64_t bytes, uint32_t class)
 {
-	struct region *r = b->lent < b->mapped / 2 ? b->regions : NULL;
+	uint64_t n = bytes < REGION_BYTES / 2 ? REGION_BYTES / bytes : 1;
+	uint64_t n_units = (n == 1 ? bytes : REGION_BYTES) / UNIT_BYTES, unit = NO_UNIT;
+	struct region *r = calloc(1, sizeof(*r));
 
-	while (r && (r->n_lent || r->bytes < bytes))
-		r = r->next;
-	if (!r)
-		return map_region(b, bytes, class);
-	DL_DELETE2(b->open[r->class], r, prev, another);
-	if (cut(r, bytes, class) == 0)
-		return 0;
-	DL_APPEND2(b->open[r->class], r, prev, another);
-	return -1;
+	if (r)
+		r->bodies = malloc(n * sizeof(*r->bodies));
+	if (r && r->bodies) {
+		if (b->lent < traffic_bodies_mapped(b) / 2)
+			unit = find_idle(b, n_units);
+		unit = unit != NO_UNIT ? unit : extend(b, n_units);
+		unit = unit != NO_UNIT ? unit : find_idle(b, n_units);
+	}
+	if (unit == NO_UNIT) {
+		if (r)
+			free(r->bodies);
+		free(r);
+		return -1;
+	}
+	clear(b, unit, n_units);
+	r->of = b;
+	r->unit = unit;
+	r->n_units = n_units;
+	r->body_bytes = bytes;
+	r->n = n;
+	r->class = class;
+	for (uint64_t i = 0; i < n_units; i++)
+		b->regions[unit + i] = r;
+	DL_APPEND2(b->open[class], r, prev, another);
+	return 0;
 }
 
 struct traffic_body *traffic_body_new(struct traffic_bodies *b, uint64_t bytes)
@@ -131,7 +168,7 @@ struct traffic_body *traffic_body_new(struct traffic_bodies *b, uint64_t bytes)
 	uint32_t class;
 	uint64_t size;
 
-	if (bytes == 0 || bytes > LARGEST)
+	if (bytes == 0 || bytes > b->n_units * UNIT_BYTES)
 		return NULL;
 	size = class_of(bytes, &class);
 	if (!b->open[class] && add_region(b, size, class) < 0)
@@ -142,7 +179,7 @@ struct traffic_body *traffic_body_new(struct traffic_bodies *b, uint64_t bytes)
 		r->free = body->next;
 	} else {
 		body = &r->bodies[r->n_cut];
-		body->at = r->memory + r->n_cut++ * size;
+		body->at = b->memory + r->unit * UNIT_BYTES + r->n_cut++ * size;
 		body->in = r;
 	}
 	if (++r->n_lent == r->n)
@@ -181,7 +218,7 @@ uint64_t traffic_body_room(const struct traffic_body *body)
 
 uint64_t traffic_bodies_mapped(const struct traffic_bodies *b)
 {
-	return b->mapped;
+	return b->n_used * UNIT_BYTES;
 }
 
 uint64_t traffic_bodies_lent(const struct traffic_bodies *b)

@@ -15,7 +15,9 @@ struct traffic_body {
 	uint32_t refs;
 };
 
-struct traffic_bodies *traffic_bodies_new(void); /* NULL: no memory */
+/* They and the gaps between them take no more than @max_bytes, 512 KiB at least, and what
+ * was never in use takes none. NULL: no memory. */
+struct traffic_bodies *traffic_bodies_new(uint64_t max_bytes);
 /* Those that are still lent become invalid. NULL allowed. Returns NULL. */
 struct traffic_bodies *traffic_bodies_free(struct traffic_bodies *b);
 /* @bytes > 0, of any content; one reference. NULL: no memory. */

@@ -237,7 +237,7 @@ void traffic_comm_keep(struct traffic_comm *c, int64_t n_bytes)
 
 static uint64_t all_bytes(const struct traffic_comm *c)
 {
-	uint64_t bytes = c->kept_bytes;
+	uint64_t bytes = c->kept_bytes + c->coming_bytes;
 
 	for (const struct op *op = c->ops; op; op = op->hh.next)
 		for (const struct flow *f = op->flows; f; f = f->next_in_op)
@@ -246,19 +246,20 @@ static uint64_t all_bytes(const struct traffic_comm *c)
 	return bytes;
 }
 
-int traffic_comm_make_room(struct traffic_comm *c, struct err *err)
+int traffic_comm_make_room(struct traffic_comm *c, uint64_t bytes, struct err *err)
 {
 	struct traffic *t = c->of;
-	uint64_t lent = t->bodies ? traffic_bodies_lent(t->bodies) : 0, bytes, most = 0;
+	uint64_t lent = t->bodies ? traffic_bodies_lent(t->bodies) : 0, own, most = 0;
 	struct traffic_comm *worst = c;
-	char all[32], own[32];
+	char all_text[32], most_text[32];
 
-	if (t->kept_bytes + lent <= t->max_bytes)
+	bytes += t->kept_bytes + lent;
+	if (bytes <= t->max_bytes)
 		return 0;
 	for (struct traffic_comm *o = t->comms; o; o = o->next) {
-		bytes = all_bytes(o);
-		if (bytes > most) {
-			most = bytes;
+		own = all_bytes(o);
+		if (own > most) {
+			most = own;
 			worst = o;
 		}
 	}
@@ -266,8 +267,8 @@ int traffic_comm_make_room(struct traffic_comm *c, struct err *err)
 		"nboxd keeps %s of NCCL's messages that nobody has taken, more than it may, and "
 		"most of it, %s, for this communicator: let its ranks call their collectives, "
 		"sends and receives closer together, or take --exchange messages",
-		units_print_bytes(t->kept_bytes + lent, all, sizeof(all)),
-		units_print_bytes(most, own, sizeof(own)));
+		units_print_bytes(bytes, all_text, sizeof(all_text)),
+		units_print_bytes(most, most_text, sizeof(most_text)));
 	if (worst == c)
 		return traffic_comm_die(c, -ENOBUFS);
 	if (!worst->is_dead) {

@@ -38,8 +38,9 @@ struct traffic_comm {
 	struct op *ops;
 	struct flow *flows; /* the last of each direction of a connection */
 	struct conn *conns;
-	uint64_t kept_bytes; /* of ops, flows and lists of messages */
-	struct flow *last;   /* that was looked for; NULL */
+	uint64_t kept_bytes;   /* of ops, flows and lists of messages */
+	uint64_t coming_bytes; /* of bodies that were announced and have not arrived */
+	struct flow *last;     /* that was looked for; NULL */
 	bool is_dead;
 };
 
@@ -61,6 +62,7 @@ void traffic_comm_release_op(struct traffic_comm *c, struct op *op);
 int traffic_comm_die(struct traffic_comm *c, int r);
 /* @n bytes more (less: negative) are kept for it. */
 void traffic_comm_keep(struct traffic_comm *c, int64_t n_bytes);
-/* Before something more is kept for @c: where all communicators have more than there may be, the
- * one with the most fails. Return: 0; -ENOBUFS with the sentence: it is @c. */
-int traffic_comm_make_room(struct traffic_comm *c, struct err *err);
+/* Before a body of @bytes, or something else (0), is kept for @c: if all communicators had more
+ * than there may be, the one with the most fails. Return: 0; -ENOBUFS with the sentence: it is @c.
+ */
+int traffic_comm_make_room(struct traffic_comm *c, uint64_t bytes, struct err *err);

@@ -157,7 +157,7 @@ int traffic_flow(struct traffic_comm *c, const struct traffic_at *at, const stru
 	if (c->is_dead)
 		return 0;
 	r = check(c, &key, is, flow_name(&key, name), err);
-	r = r ? r : traffic_comm_make_room(c, err);
+	r = r ? r : traffic_comm_make_room(c, 0, err);
 	if (r < 0)
 		return traffic_comm_die(c, r);
 	retire(c, &key);

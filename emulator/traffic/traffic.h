@@ -98,11 +98,12 @@ int traffic_flow(struct traffic_comm *c, const struct traffic_at *at, const stru
 		 struct err *err);
 int traffic_want(struct traffic_comm *c, const struct traffic_at *at, uint64_t index,
 		 struct err *err);
-/* Before a message's body is taken in: whether it is the next of its flow, and no longer than it
- * may be. */
+/* Before a message's body is taken in: whether it is the next of its flow, no longer than it may
+ * be, and there is room for it, which counts as the communicator's from now on. *ret_body: a
+ * reference, for traffic_arrived(); NULL: no bytes are to be kept. */
 int traffic_expect(struct traffic_comm *c, const struct traffic_at *at, uint64_t index,
-		   uint64_t bytes, struct err *err);
-/* A message from a real rank. @body: consumed, also with an error; NULL: without. */
+		   uint64_t bytes, struct traffic_body **ret_body, struct err *err);
+/* A message from a real rank. @body: of traffic_expect(); consumed, also with an error. */
 int traffic_arrived(struct traffic_comm *c, const struct traffic_at *at, uint64_t index,
 		    struct traffic_body *body, struct err *err);
 

@@ -95,23 +95,22 @@ static void begin(uint32_t i, uint64_t seq)
 }
 
 /* One message more in each direction of a channel. */
-static void go_on(struct traffic_bodies *bodies, uint32_t i, uint64_t seq, uint32_t c,
-		  uint64_t bytes)
+static void go_on(uint32_t i, uint64_t seq, uint32_t c, uint64_t bytes)
 {
 	struct traffic_at in = at_of(seq, c, 0), out = at_of(seq, c, 1);
-	struct traffic_body *body = bytes ? traffic_body_new(bodies, bytes) : NULL;
+	struct traffic_body *body;
 	struct err err = {""};
 
 	while (wanted[i][c] < MESSAGES && wanted[i][c] < came[i][c] + POSTED)
 		check(traffic_want(comms[i], &in, wanted[i][c]++, &err), &err);
-	check(traffic_expect(comms[i], &out, came[i][c], bytes, &err), &err);
+	check(traffic_expect(comms[i], &out, came[i][c], bytes, &body, &err), &err);
 	check(traffic_arrived(comms[i], &out, came[i][c]++, body, &err), &err);
 }
 
 static double run(uint32_t n_comms, uint64_t bytes, uint64_t *ret_messages)
 {
 	static const struct traffic_sink sink = {on_send, on_failed};
-	struct traffic_bodies *bodies = bytes ? traffic_bodies_new() : NULL;
+	struct traffic_bodies *bodies = bytes ? traffic_bodies_new(UINT64_C(1) << 32) : NULL;
 	uint64_t begun, n = 0, n_ops = 4 * COMMS_MAX / n_comms;
 	struct traffic *t;
 	double ns;
@@ -126,7 +125,7 @@ static double run(uint32_t n_comms, uint64_t bytes, uint64_t *ret_messages)
 		for (uint32_t m = 0; m < MESSAGES; m++)
 			for (uint32_t i = 0; i < n_comms; i++) {
 				for (uint32_t c = 0; c < CHANNELS; c++, n += 2)
-					go_on(bodies, i, seq, c, bytes);
+					go_on(i, seq, c, bytes);
 				traffic_advance(t, 1000000);
 			}
 		for (uint32_t i = 0; i < n_comms; i++)

@@ -143,17 +143,14 @@ static void step_flow(const uint8_t **data, size_t *size)
 static void arrive(const struct traffic_at *at, uint64_t index, uint64_t bytes)
 {
 	struct err err;
-	int r = traffic_expect(comm, at, index, bytes, &err);
-	struct traffic_body *body = NULL;
+	struct traffic_body *body;
+	int r = traffic_expect(comm, at, index, bytes, &body, &err);
 
 	dead(r, &err);
 	if (r < 0)
 		return;
-	if (bytes && bodies) {
-		body = traffic_body_new(bodies, bytes);
-		REQUIRE(body);
+	if (body)
 		memset(body->at, (int)index, bytes);
-	}
 	dead(traffic_arrived(comm, at, index, body, &err), &err);
 }
 
@@ -247,7 +244,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char text[200];
 
 	now = 0;
-	pool = pool ? pool : traffic_bodies_new();
+	pool = pool ? pool : traffic_bodies_new(UINT64_C(1) << 26);
 	bodies = how & 16 ? NULL : pool;
 	REQUIRE(traffic_new(&sink, NULL, bodies, how & 8 ? 6 << 10 : 1 << 20, &all) == 0);
 	open_comm(how);

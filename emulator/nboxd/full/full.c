@@ -95,22 +95,23 @@ int full_open(struct event_base *base, const struct listen *listen, struct comms
 	struct full *f = calloc(1, sizeof(*f));
 	struct sockaddr_storage address;
 	struct host_facts host;
+	uint64_t memory_bytes;
 	int r;
 
 	if (!f)
 		return err_set(err, ENOMEM, "out of memory");
 	f->comms = comms;
+	host_facts_read(&host);
+	memory_bytes = (uint64_t)host.memory_bytes;
 	r = listen_reach(listen, &address, err);
 	if (r == 0)
 		r = bootstrap_serve_new(base, (const struct sockaddr *)&address, NULL, &told, f,
 					&f->serve, err);
 	if (r == 0 && comms->config->traffic == EXCHANGE_PAYLOAD &&
-	    !(f->bodies = traffic_bodies_new()))
+	    !(f->bodies = traffic_bodies_new(memory_bytes / 4 * 3)))
 		r = err_set(err, ENOMEM, "out of memory");
-	host_facts_read(&host);
-	f->queue_max_bytes = (uint64_t)host.memory_bytes / 8;
-	if (r == 0 && traffic_new(&traffic_sink, f, f->bodies, (uint64_t)host.memory_bytes / 2,
-				  &f->traffic) < 0)
+	f->queue_max_bytes = memory_bytes / 8;
+	if (r == 0 && traffic_new(&traffic_sink, f, f->bodies, memory_bytes / 2, &f->traffic) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r < 0)
 		full_close(f);

@@ -98,13 +98,7 @@ int full_on_message_header(struct full *f, struct worker *w, const struct wire_h
 			  (unsigned long long)h->body_bytes);
 		return 0;
 	}
-	r = traffic_expect(fc->traffic, &at, h->index, h->body_bytes, &err);
-	if (r == 0 && h->body_bytes) {
-		w->coming = traffic_body_new(f->bodies, h->body_bytes);
-		r = w->coming ? 0
-			      : err_set(&err, ENOMEM, "no memory for a message of %llu bytes",
-					(unsigned long long)h->body_bytes);
-	}
+	r = traffic_expect(fc->traffic, &at, h->index, h->body_bytes, &w->coming, &err);
 	fail_if(fc, r, &err);
 	if (w->coming)
 		*ret_body = w->coming->at;

@@ -246,7 +246,8 @@ static void so_much_waits_for_a_worker_and_no_more(void **state)
 
 	(void)state;
 	for (int k = 0; k < 2; k++) {
-		struct full full = {.queue_max_bytes = max, .bodies = traffic_bodies_new()};
+		struct full full = {.queue_max_bytes = max,
+				    .bodies = traffic_bodies_new((uint64_t)1 << 30)};
 		struct comm_member member = {.rank = 1};
 		struct comm comm = {.number = 1, .real = &member, .n_real = 1};
 		struct full_comm slow = {.full = &full, .comm = &comm}, other = slow;

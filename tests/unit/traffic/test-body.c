@@ -11,7 +11,7 @@
 
 static void bodies_never_share_memory_and_are_used_again(void **state)
 {
-	struct traffic_bodies *all = traffic_bodies_new();
+	struct traffic_bodies *all = traffic_bodies_new(UINT64_C(1) << 30);
 	struct traffic_body *held[HELD] = {NULL};
 	unsigned char fill[HELD];
 	uint64_t mapped = 0;
@@ -44,7 +44,7 @@ static void bodies_never_share_memory_and_are_used_again(void **state)
 
 static void sizes_waste_no_more_than_a_quarter(void **state)
 {
-	struct traffic_bodies *all = traffic_bodies_new();
+	struct traffic_bodies *all = traffic_bodies_new(UINT64_C(1) << 30);
 
 	(void)state;
 	assert_null(traffic_body_new(all, 0));
@@ -64,7 +64,7 @@ static void sizes_waste_no_more_than_a_quarter(void **state)
 /* Somebody who fills it with one size after the other leaves room for the next. */
 static void memory_of_one_size_serves_all(void **state)
 {
-	struct traffic_bodies *all = traffic_bodies_new();
+	struct traffic_bodies *all = traffic_bodies_new(UINT64_C(1) << 30);
 	struct traffic_body *first = NULL, *body;
 	uint64_t n, most = 0;
 
@@ -88,11 +88,85 @@ static void memory_of_one_size_serves_all(void **state)
 	traffic_bodies_free(all);
 }
 
+static uint64_t take_all(struct traffic_bodies *all, uint64_t bytes, struct traffic_body **ret)
+{
+	struct traffic_body *body, *first = NULL;
+	uint64_t n = 0;
+
+	for (; (body = traffic_body_new(all, bytes)); n++) {
+		memcpy(body->at, &first, sizeof(first)); /* a list of them */
+		body->at[bytes - 1] = 1;
+		first = body;
+	}
+	*ret = first;
+	return n;
+}
+
+/* Neither long ones after short ones, nor the other way round. */
+static void no_sequence_of_sizes_takes_more_than_it_may(void **state)
+{
+	static const uint64_t sizes[] = {1000,     5 << 20, 300,           32 << 20, (3 << 20) / 2,
+					 65 << 19, 4096,    (5 << 20) + 1, 64 << 20, 9};
+	const uint64_t most = 64 << 20;
+	struct traffic_bodies *all = traffic_bodies_new(most);
+	struct traffic_body *first, *body;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		uint64_t n = take_all(all, sizes[i], &first);
+
+		if (sizes[i] != 65 << 19 && sizes[i] > 256)
+			assert_true(n * sizes[i] >= most / 5 * 3);
+		assert_true(n > 0);
+		assert_true(traffic_bodies_mapped(all) <= most);
+		for (; first; first = body) {
+			memcpy(&body, first->at, sizeof(body));
+			traffic_body_unref(first);
+		}
+		assert_int_equal(traffic_bodies_lent(all), 0);
+	}
+	assert_null(traffic_body_new(all, most + 1));
+	traffic_bodies_free(all);
+}
+
+/* A long one finds its place between short ones that stay. */
+static void a_long_body_lies_between_others(void **state)
+{
+	struct traffic_bodies *all = traffic_bodies_new(64 << 20);
+	struct traffic_body *held[16], *body;
+
+	(void)state;
+	for (int i = 0; i < 16; i++) {
+		held[i] = traffic_body_new(all, 4 << 20);
+		assert_non_null(held[i]);
+		memset(held[i]->at, i, held[i]->bytes);
+	}
+	for (int i = 5; i < 9; i++)
+		traffic_body_unref(held[i]);
+	assert_null(traffic_body_new(all, 20 << 20));
+	body = traffic_body_new(all, 16 << 20);
+	assert_non_null(body);
+	memset(body->at, 0xee, body->bytes);
+	assert_null(traffic_body_new(all, 1));
+	for (int i = 0; i < 16; i++) {
+		if (i >= 5 && i < 9)
+			continue;
+		for (uint64_t b = 0; b < held[i]->bytes; b += 4093)
+			assert_int_equal(held[i]->at[b], i);
+		traffic_body_unref(held[i]);
+	}
+	traffic_body_unref(body);
+	assert_int_equal(traffic_bodies_lent(all), 0);
+	traffic_bodies_free(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bodies_never_share_memory_and_are_used_again),
 		cmocka_unit_test(memory_of_one_size_serves_all),
+		cmocka_unit_test(no_sequence_of_sizes_takes_more_than_it_may),
+		cmocka_unit_test(a_long_body_lies_between_others),
 		cmocka_unit_test(sizes_waste_no_more_than_a_quarter),
 	};
 

@@ -269,6 +269,101 @@ static void who_has_most_fails(void **state)
 	close_all();
 }
 
+/* --- bodies that are long ------------------------------------------------------------------ */
+
+#define LONG (TOLD_MAX_BYTES * 3 / 8) /* no room for three */
+
+/* Sends to a virtual rank, on a channel of their own. */
+static void long_flow(struct traffic_comm *c, uint16_t channel)
+{
+	struct traffic_at at = {P2P, 1, 2, channel};
+	struct traffic_flow f = {true, DIRECT, PLUGIN_SIMPLE, 1, MANY, LONG, false};
+
+	OK(traffic_flow(c, &at, &f, &err));
+}
+
+static int announce(struct traffic_comm *c, uint16_t channel, uint64_t index,
+		    struct traffic_body **ret)
+{
+	struct traffic_at at = {P2P, 1, 2, channel};
+
+	return traffic_expect(c, &at, index, LONG, ret, &err);
+}
+
+static void come(struct traffic_comm *c, uint16_t channel, uint64_t index,
+		 struct traffic_body *body)
+{
+	struct traffic_at at = {P2P, 1, 2, channel};
+
+	OK(traffic_arrived(c, &at, index, body, &err));
+}
+
+static void a_body_counts_before_it_has_come(void **state)
+{
+	struct traffic_body *bodies[3];
+
+	(void)state;
+	OPEN(2);
+	for (uint16_t i = 0; i < 3; i++)
+		long_flow(told.c, i);
+	OK(announce(told.c, 0, 0, &bodies[0]));
+	OK(announce(told.c, 1, 0, &bodies[1]));
+	assert_int_equal(announce(told.c, 2, 0, &bodies[2]), -ENOBUFS);
+	assert_non_null(strstr(err.text, "for this communicator"));
+	assert_null(bodies[2]);
+	come(told.c, 1, 0, bodies[1]); /* it is dead */
+	come(told.c, 0, 0, bodies[0]);
+	assert_int_equal(traffic_bodies_lent(told.bodies), 0);
+	close_all();
+}
+
+static void what_has_come_and_is_used_counts_no_more(void **state)
+{
+	struct traffic_body *body;
+
+	(void)state;
+	OPEN(2);
+	long_flow(told.c, 0);
+	for (uint64_t i = 0; i < 1000; i++) {
+		OK(announce(told.c, 0, i, &body));
+		come(told.c, 0, i, body);
+	}
+	assert_int_equal(traffic_bodies_lent(told.bodies), 0);
+	assert_true(traffic_bodies_mapped(told.bodies) <= UINT64_C(8) << 20);
+	close_all();
+}
+
+/* Not the one that has taken in more so far, nor the one that asks last. */
+static void who_announces_most_fails(void **state)
+{
+	struct traffic_body *bodies[3];
+	struct traffic_comm *other;
+
+	(void)state;
+	OPEN(2);
+	OK(open_more(2, &other));
+	for (uint16_t i = 0; i < 2; i++) {
+		long_flow(told.c, i);
+		long_flow(other, i);
+	}
+	for (uint64_t i = 0; i < 10; i++) {
+		OK(announce(told.c, 0, i, &bodies[0]));
+		come(told.c, 0, i, bodies[0]);
+	}
+	OK(announce(other, 0, 0, &bodies[1]));
+	OK(announce(other, 1, 0, &bodies[2]));
+	OK(announce(told.c, 0, 10, &bodies[0]));
+	assert_non_null(strstr(told.failed, "for this communicator"));
+	traffic_comm_end(other);
+	traffic_body_unref(bodies[1]); /* as when its worker is gone */
+	traffic_body_unref(bodies[2]);
+	come(told.c, 0, 10, bodies[0]);
+	OK(announce(told.c, 0, 11, &bodies[0]));
+	come(told.c, 0, 11, bodies[0]);
+	assert_int_equal(traffic_bodies_lent(told.bodies), 0);
+	close_all();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +379,9 @@ int main(void)
 		cmocka_unit_test(messages_that_nobody_receives_have_a_bound),
 		cmocka_unit_test(what_is_through_is_forgotten),
 		cmocka_unit_test(who_has_most_fails),
+		cmocka_unit_test(a_body_counts_before_it_has_come),
+		cmocka_unit_test(what_has_come_and_is_used_counts_no_more),
+		cmocka_unit_test(who_announces_most_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

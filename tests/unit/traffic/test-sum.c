@@ -73,7 +73,7 @@ static void try(struct rng *rng, struct traffic_bodies *all, uint32_t protocol, 
 
 static void every_type_is_summed_in_every_layout(void **state)
 {
-	struct traffic_bodies *all = traffic_bodies_new();
+	struct traffic_bodies *all = traffic_bodies_new(UINT64_C(1) << 30);
 	uint64_t mapped = 0;
 	struct rng rng;
 
@@ -93,7 +93,7 @@ static void every_type_is_summed_in_every_layout(void **state)
 
 static void what_cannot_be_summed_is_refused(void **state)
 {
-	struct traffic_bodies *all = traffic_bodies_new();
+	struct traffic_bodies *all = traffic_bodies_new(UINT64_C(1) << 30);
 	struct traffic_body *bodies[2] = {NULL, NULL}, *sum = (void *)1;
 	struct err err = {""};
 

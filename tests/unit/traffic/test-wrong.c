@@ -97,11 +97,7 @@ static void messages_come_in_order_and_fit(void **state)
 	refused(want(0, 0, 5, 10), "message 10 of 10");
 	assert_int_equal(open_with(2, false), 0);
 	OK(flow(0, 1, 2, true, PLUGIN_RING, 10));
-	{
-		struct traffic_at at = {0, 1, 2, 0};
-
-		refused(traffic_expect(told.c, &at, 0, 8, &err), "none are exchanged");
-	}
+	refused(arrive(0, 1, 2, 0, 8, 0), "none are exchanged");
 }
 
 /* Kernels of LL do not wait for messages that are empty. */

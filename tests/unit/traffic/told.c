@@ -47,7 +47,7 @@ int open_with(uint32_t n_real, bool has_bodies)
 
 	memset(&told, 0, sizeof(told));
 	memset(&err, 0, sizeof(err));
-	told.bodies = has_bodies ? traffic_bodies_new() : NULL;
+	told.bodies = has_bodies ? traffic_bodies_new(TOLD_POOL_BYTES) : NULL;
 	assert_int_equal(traffic_new(&sink, NULL, told.bodies, TOLD_MAX_BYTES, &told.t), 0);
 	return open_more(n_real, &told.c);
 }
@@ -89,16 +89,12 @@ int arrive(uint64_t seq, uint32_t rank, uint32_t peer, uint64_t index, uint64_t 
 	   unsigned char fill)
 {
 	struct traffic_at at = {seq, rank, peer, 0};
-	struct traffic_body *body = bytes ? traffic_body_new(told.bodies, bytes) : NULL;
-	int r = traffic_expect(told.c, &at, index, bytes, &err);
+	struct traffic_body *body;
+	int r = traffic_expect(told.c, &at, index, bytes, &body, &err);
 
 	if (body)
 		memset(body->at, fill, bytes);
-	if (r < 0) {
-		traffic_body_unref(body);
-		return r;
-	}
-	return traffic_arrived(told.c, &at, index, body, &err);
+	return r < 0 ? r : traffic_arrived(told.c, &at, index, body, &err);
 }
 
 void refused(int r, const char *why)

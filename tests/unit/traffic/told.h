@@ -19,6 +19,7 @@ struct told {
 };
 
 #define TOLD_MAX_BYTES (UINT64_C(1) << 20)
+#define TOLD_POOL_BYTES (UINT64_C(1) << 26)
 
 extern struct told told;
 extern struct err err;
