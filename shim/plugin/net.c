@@ -331,7 +331,7 @@ static uint64_t most_bytes(const struct request *r)
 		most = f->chunk_bytes;
 	else if (f->is_send && !f->is_direct)
 		most = r->region->bytes / CONNECTION_SLOTS * f->slice_steps;
-	return most < WIRE_CONTROL_MAX ? most : WIRE_CONTROL_MAX;
+	return most < WIRE_NCCL_MESSAGE_MAX ? most : WIRE_NCCL_MESSAGE_MAX;
 }
 
 static int post(struct end *e, bool is_send, void *data, size_t bytes, struct registration *m,

@@ -347,21 +347,23 @@ static bool is_identity(const struct wire_hdr *h)
 /* The bytes of an identity mean nothing, and may be some more than NCCL has room for. */
 static bool fits(const struct request *r, const struct wire_hdr *h)
 {
-	return h->body_bytes <= (is_identity(h) ? WIRE_CONTROL_MAX : r->bytes);
+	return is_identity(h) || h->body_bytes <= r->bytes;
 }
 
 /* The flags in a body are its sender's, and a kernel that waits for flags reads on as they come: so
- * such a body lands elsewhere. */
+ * such a body lands elsewhere. An identity lands nowhere. */
 static void *body_for(struct comm *c, const struct wire_hdr *h)
 {
 	struct request *r = find(c, h);
-	void *at;
+	void *at = NULL;
 
 	if (!r || !fits(r, h))
 		return NULL; /* received() says so */
-	at = has_flags(r) || is_identity(h) ? staging_for(h->body_bytes + LINE_MOST) : r->data;
-	if (!at)
-		return NULL;
+	if (!is_identity(h)) {
+		at = has_flags(r) ? staging_for(h->body_bytes + LINE_MOST) : r->data;
+		if (!at)
+			return NULL;
+	}
 	if (at == r->data)
 		link_lands_in(session_link(), reads_to(r));
 	r->is_landing = true;

@@ -12,6 +12,7 @@
  * LIST]
  *                   [--times N] [--end abort|kill] [--init-all] [--id HEX --rank R --ranks N]
  *   --init-all: also sums in communicators that ncclCommInitAll makes, of this process alone
+ *   --ops sum: an all-reduce of floats alone
  *   --ops alone: an all-reduce again and again, for measurements
  *   --real: how many ranks are real, from 0 on; --id: without a rendezvous; --end abort: rank 0
  *   aborts while ops are under way; kill: rank 0 dies there */
@@ -153,22 +154,34 @@ static void fill(const struct type *t, size_t n)
 
 static const char *const redop_names[] = {"sum", "prod", "max", "min", "avg"};
 
+static void all_reduce_by(const struct type *t, size_t count, int op)
+{
+	char name[64];
+
+	fill(t, count);
+	NCCL(ncclAllReduce(job.in, job.out, count, t->dtype, (ncclRedOp_t)op, job.comm,
+			   job.stream));
+	finish();
+	snprintf(name, sizeof(name), "AllReduce %s", redop_names[op]);
+	for (size_t i = 0; i < count; i++)
+		check(name, t, count, i, get(t, job.out, i), reduced(op, i));
+}
+
+/* One alone, for counts of millions. */
+static void sum(const struct type *t, size_t count)
+{
+	if (t->dtype == ncclFloat32)
+		all_reduce_by(t, count, SUM);
+}
+
 static void all_reduce(const struct type *t, size_t count)
 {
 	for (int op = SUM; op <= AVG; op++) {
-		char name[64];
-
 		if (op == PROD && (job.n > 8 || t->dtype == ncclInt32))
 			continue; /* too large for the type */
 		if (op == AVG && t->dtype == ncclInt32)
 			continue;
-		fill(t, count);
-		NCCL(ncclAllReduce(job.in, job.out, count, t->dtype, (ncclRedOp_t)op, job.comm,
-				   job.stream));
-		finish();
-		snprintf(name, sizeof(name), "AllReduce %s", redop_names[op]);
-		for (size_t i = 0; i < count; i++)
-			check(name, t, count, i, get(t, job.out, i), reduced(op, i));
+		all_reduce_by(t, count, op);
 	}
 	fill(t, count); /* in place */
 	NCCL(ncclAllReduce(job.in, job.in, count, t->dtype, ncclSum, job.comm, job.stream));
@@ -310,9 +323,15 @@ static void alone(const struct type *t, size_t count)
 static const struct {
 	const char *name;
 	void (*run)(const struct type *t, size_t count);
-} ops[] = {{"allreduce", all_reduce}, {"allgather", all_gather}, {"reducescatter", reduce_scatter},
-	   {"broadcast", broadcast},  {"reduce", reduce},        {"sendrecv", send_recv},
-	   {"grouped", grouped},      {"alone", alone}};
+} ops[] = {{"allreduce", all_reduce},
+	   {"allgather", all_gather},
+	   {"reducescatter", reduce_scatter},
+	   {"broadcast", broadcast},
+	   {"reduce", reduce},
+	   {"sendrecv", send_recv},
+	   {"grouped", grouped},
+	   {"sum", sum},
+	   {"alone", alone}};
 
 static bool is_wanted(const char *name)
 {

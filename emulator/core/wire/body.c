@@ -310,7 +310,7 @@ static int check_flow(const struct wire_hdr *h, const void *body, struct err *er
 		return bad(h, err, "lane", h->lane);
 	if (m.n_messages == 0 || m.n_messages > WIRE_FLOW_MESSAGES_MAX)
 		return bad(h, err, "n_messages", m.n_messages);
-	if (m.message_bytes > WIRE_CONTROL_MAX)
+	if (m.message_bytes > WIRE_NCCL_MESSAGE_MAX)
 		return bad(h, err, "message_bytes", m.message_bytes);
 	return 0;
 }

@@ -113,6 +113,9 @@ _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
 
 #define WIRE_BODY_MAX (UINT64_C(1) << 32)
 #define WIRE_CONTROL_MAX (UINT64_C(1) << 22) /* every type but MESSAGE, BOOT */
+/* NCCL's own messages are shorter: 1 or 2 of the 8 steps of a connection's buffer, whose offset in
+ * the connection's memory has 29 bits (transport/net.cc, 2.23 to 2.30). */
+#define WIRE_NCCL_MESSAGE_MAX (UINT64_C(1) << 27)
 
 /* Bounds of a checked body. This room knows the words of schedule/ by number only; test-body.c
  * proves that the numbers agree. */
@@ -319,7 +322,7 @@ struct wire_flow {
 	uint32_t protocol;      /* enum plugin_protocol */
 	uint32_t n_channels;    /* of the op */
 	uint64_t n_messages;    /* at least 1 */
-	uint64_t message_bytes; /* none has more */
+	uint64_t message_bytes; /* none has more; at most WIRE_NCCL_MESSAGE_MAX */
 };
 
 struct wire_move {

@@ -11,7 +11,6 @@
 #define LINE_LL 16
 #define LINES_LL128 2048 /* a warp's share: 16 lines of 128 bytes, 120 of them data */
 #define DATA_LL128 1920
-#define PART_MAX ((size_t)1 << 20) /* bytes of a slice */
 
 /* What a thread works with. */
 struct unit {
@@ -21,7 +20,7 @@ struct unit {
 	int chunk_steps, slice_steps, n_slices;
 	size_t element;
 	struct p2p_task *task;
-	unsigned char *sum, *lines, *own; /* PART_MAX each */
+	unsigned char *sum, *lines, *own; /* slice_max() each */
 	bool is_up;                       /* in a tree */
 	pthread_t thread;
 };
@@ -531,13 +530,24 @@ static void round_steps(struct pipe **pipes, int n, int to)
 		pipes[i]->step = (pipes[i]->step + (uint64_t)to - 1) / (uint64_t)to * (uint64_t)to;
 }
 
+/* Bytes. */
+static size_t slice_max(void)
+{
+	size_t most = P2P_CHUNK;
+
+	for (int i = 0; i < PLUGIN_N_PROTOCOLS; i++)
+		most = most < 2 * step_bytes(i) ? 2 * step_bytes(i) : most;
+	return most;
+}
+
 static void *run_thread(void *ctx)
 {
 	struct unit *u = ctx;
+	size_t most = slice_max();
 
-	u->sum = malloc(3 * PART_MAX);
-	u->lines = u->sum + PART_MAX;
-	u->own = u->lines + PART_MAX;
+	u->sum = malloc(3 * most);
+	u->lines = u->sum + most;
+	u->own = u->lines + most;
 	round_steps(u->recv, u->n_recv, u->chunk_steps);
 	round_steps(u->send, u->n_send, u->chunk_steps);
 	run_unit(u);

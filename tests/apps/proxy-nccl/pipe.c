@@ -5,11 +5,22 @@
 
 #include "impl.h"
 
+static size_t buffer_bytes[PLUGIN_N_PROTOCOLS] = {STEPS * 64 << 10, STEPS * 614400,
+						  STEPS * 512 << 10};
+
+static void __attribute__((constructor)) read_buffer_bytes(void)
+{
+	static const char *const names[] = {"NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE",
+					    "NCCL_BUFFSIZE"};
+
+	for (int i = 0; i < PLUGIN_N_PROTOCOLS; i++)
+		if (getenv(names[i]))
+			buffer_bytes[i] = strtoul(getenv(names[i]), NULL, 0);
+}
+
 size_t step_bytes(int protocol)
 {
-	static const size_t bytes[PLUGIN_N_PROTOCOLS] = {64 << 10, 614400, 512 << 10};
-
-	return bytes[protocol];
+	return buffer_bytes[protocol] / STEPS;
 }
 
 struct pipe *pipe_new(uint32_t peer, int channel, int index, bool is_send, bool is_net)

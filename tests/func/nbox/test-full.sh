@@ -48,6 +48,18 @@ full "communicators of one process beside it" 8 2 --exchange payload --data iden
 	--init-all
 NCCL_COMM_BLOCKING=0 full "non-blocking by a variable" 8 2 --exchange payload --data identity -- --data identity --real 2 --ops $all \
 	--counts 1000 --init-all
+# Messages of more than 4 MiB: in the ring two of the buffer's 8 steps, in the tree one
+for link in shm tcp; do
+	NCCL_BUFFSIZE=67108864 full "long messages, $link" 4 1 --exchange payload --data identity --link $link -- --data identity --real 1 \
+		--ops sum --counts 20000001
+	says "its messages   24 from real ranks (114.44 MiB), 24 to them" "... of 4.8 MiB"
+done
+NCCL_BUFFSIZE=67108864 FAKE_NCCL_ALGO=Tree full "long messages, trees, two real nodes" 4 1 --real 0-1 --exchange payload --data identity -- \
+	--data identity --real 2 --ops sum --counts 5000001
+for protocol in LL LL128; do
+	NCCL_LL_BUFFSIZE=67108864 NCCL_LL128_BUFFSIZE=67108864 FAKE_NCCL_ALGO=Tree FAKE_NCCL_PROTO=$protocol full "long messages, $protocol" 4 1 \
+		--exchange payload --data identity -- --data identity --real 1 --ops sum --counts 5000001
+done
 full "messages without bodies" 8 2 --exchange messages --data identity -- --data none --real 2 --ops $all --counts 1,70001
 full "512 ranks" 256 2 --exchange payload --data identity -- --data identity --real 2 --ops allreduce,broadcast,reduce --counts 1000
 # --- an op takes as long as what NCCL took for it, not as what the model would have -----------------------------------------------------

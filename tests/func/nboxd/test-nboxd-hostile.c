@@ -4,6 +4,8 @@
 #include "full-world.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "../../rng.h"
 #include "base/cleanup.h"
@@ -283,6 +285,58 @@ static void frames_at_random_end_no_more_than_their_communicator(void **state)
 	assert_true(n_ended > 60); /* most of them */
 }
 
+static uint64_t resident_bytes(pid_t pid)
+{
+	unsigned long long pages = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %llu", &pages), 1);
+	fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The longest is announced, and does not come. */
+static void a_long_body_takes_memory_as_it_comes(void **state)
+{
+	uint64_t before, bytes = WIRE_NCCL_MESSAGE_MAX;
+	CLEANUP(freep) void *body = calloc(1, bytes);
+	struct wire_hdr h;
+
+	(void)state;
+	assert_non_null(body);
+	start_two();
+	send_flow_of(1, bytes);
+	settle(1);
+	before = resident_bytes(d.pid);
+	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
+	h.comm = f[0].ready[0].comm;
+	h.rank = 1;
+	h.peer = N_REAL;
+	assert_int_equal(link_send(f[1].link, &h, body, 0), 0);
+	link_progress(f[1].link);
+	settle(0);
+	assert_true(resident_bytes(d.pid) < before + bytes / 2);
+	assert_int_equal(f[0].n[WIRE_ABORT], 0);
+	fake_close(&f[1]);
+	assert_true(fakes_got(&f[0], 1, WIRE_ABORT, 2));
+	settle(0);
+	stop();
+}
+
+static void a_flow_longer_than_any_of_nccl_ends_its_worker(void **state)
+{
+	(void)state;
+	start_two();
+	send_flow_of(1, WIRE_NCCL_MESSAGE_MAX + 1);
+	assert_true(fakes_got(&f[1], 1, WIRE_ERROR, 1));
+	assert_non_null(strstr(f[1].error.text, "message_bytes"));
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +344,8 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_the_call_ends_the_communicator),
 		cmocka_unit_test(who_speaks_for_another_is_refused),
 		cmocka_unit_test(frames_at_random_end_no_more_than_their_communicator),
+		cmocka_unit_test(a_long_body_takes_memory_as_it_comes),
+		cmocka_unit_test(a_flow_longer_than_any_of_nccl_ends_its_worker),
 		cmocka_unit_test(what_is_never_called_ends_with_its_communicator),
 	};
 

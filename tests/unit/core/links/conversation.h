@@ -22,8 +22,12 @@ struct side {
 	struct err why; /* it could not connect */
 };
 
+static uint64_t long_bytes; /* of each body; 0: of all sizes */
+
 static uint64_t frame_bytes(struct rng *rng)
 {
+	if (long_bytes)
+		return long_bytes;
 	switch (rng_u64(rng) % 8) {
 	case 0:
 		return 0;
@@ -95,7 +99,7 @@ static void side_init(struct side *s, uint64_t n, uint64_t seed, unsigned int sl
 	s->n = n;
 	s->seed = seed;
 	s->sleep_percent = sleep_percent;
-	s->out = malloc(MAX_BODY);
+	s->out = malloc(long_bytes ? long_bytes : MAX_BODY);
 	assert_non_null(s->out);
 }
 

@@ -1,5 +1,5 @@
-/* shm and tcp links between two threads: frames of 0 to 3 MB, polling, sleeping or both, with holds
- * and discards. And listeners. */
+/* shm and tcp links between two threads: frames of 0 to 17 MB, polling, sleeping or both, with
+ * holds and discards. And listeners. */
 #include "conversation.h"
 #include "folder.h"
 
@@ -48,6 +48,17 @@ static void tcp_over_ipv6(void **state)
 		return; /* no IPv6 here; not skip(): see test-symbols.c */
 	listener_free(l);
 	converse("tcp:[::1]:0", 50, 50, 50, 0);
+}
+
+/* As NCCL's may be: they go through rings and sockets in pieces. */
+static void bodies_longer_than_the_link_arrive(void **state)
+{
+	(void)state;
+	long_bytes = (UINT64_C(17) << 20) + 5;
+	converse(shm_addr, 6, 0, 0, 0);
+	converse(shm_addr, 6, 60, 60, 20);
+	converse("tcp:127.0.0.1:0", 6, 60, 60, 20);
+	long_bytes = 0;
 }
 
 /* --- listeners ------------------------------------------------------------------ */
@@ -220,6 +231,7 @@ int main(void)
 		cmocka_unit_test(tcp_converses_sleeping),
 		cmocka_unit_test(tcp_converses_with_holds),
 		cmocka_unit_test(tcp_over_ipv6),
+		cmocka_unit_test(bodies_longer_than_the_link_arrive),
 		cmocka_unit_test(a_live_listener_is_refused),
 		cmocka_unit_test(a_dead_socket_is_replaced),
 		cmocka_unit_test(what_is_not_a_socket_stays),

@@ -155,8 +155,12 @@ static void conversations_of_offers(void **state)
 		converse(ADDR, 80, 40 * (o.qps - 1), 50, 10);
 		assert_true(fake_seen.n_reads > 10);
 	}
+	long_bytes = (UINT64_C(17) << 20) + 5;
+	converse(ADDR, 4, 50, 50, 10);
 	fake_faults.has_no_read = true;
 	fake_seen.n_reads = 0;
+	converse(ADDR, 4, 50, 0, 0);
+	long_bytes = 0;
 	converse(ADDR, 40, 50, 0, 0);
 	assert_int_equal(fake_seen.n_reads, 0);
 	peers_read = false;
