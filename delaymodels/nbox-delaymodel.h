@@ -209,6 +209,12 @@ struct nbox_plan {
 	 * (static) */
 	uint32_t is_taken;
 	const char *why_not_taken;
+	/* What a record of decisions says NCCL takes, whatever it took: enum nbox_algo (a ring is
+	 * NBOX_RING for every kind), enum nbox_proto, channels, and the record's name. told_lanes
+	 * 0: there is none, or it does not have such an op */
+	uint32_t told_algo, told_proto, told_lanes;
+	uint32_t told_of_comm; /* channels of the communicator, by that record; 0: not known */
+	const char *told_by;
 };
 
 /* Lent by the host for the life of the model. */

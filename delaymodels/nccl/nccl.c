@@ -39,8 +39,9 @@ struct nccl {
 	struct decisions decisions; /* n 0: there is no decision file */
 	/* Parameters that ask what NCCL would do otherwise: they go before what it took. */
 	int has_algo, has_proto, has_channels, has_rule;
-	/* By what ops of the file are decided, and others, where there is one. */
-	char told_source[SOURCE], other_source[SOURCE];
+	/* By what ops of the file are decided, and others, where there is one; the file, and what
+	 * narrows it. */
+	char told_source[SOURCE], other_source[SOURCE], told_by[SOURCE];
 };
 
 static void nccl_destroy(void *model)
@@ -86,6 +87,17 @@ static int read_decisions(struct nccl *m, const char *file)
 	return -1;
 }
 
+/* "h100.txt", "h100.txt (with NCCL_ALGO=Ring)" */
+static void name_told_by(struct nccl *m, const char *name)
+{
+	const char *limits = m->setting.source + m->setting.limits_at;
+
+	if (limits[0])
+		snprintf(m->told_by, SOURCE, "%.200s (with%s)", name, limits + 1);
+	else
+		snprintf(m->told_by, SOURCE, "%.200s", name);
+}
+
 static int read_all(struct nccl *m, const struct nbox_kv *kv, size_t n_kv)
 {
 	const char *file = nbox_value(kv, n_kv, "decisions"), *name;
@@ -100,6 +112,7 @@ static int read_all(struct nccl *m, const struct nbox_kv *kv, size_t n_kv)
 		snprintf(m->told_source, SOURCE, "NCCL %s itself, by %.200s of %s%s",
 			 m->decisions.nccl, name, m->decisions.date, s->source + s->limits_at);
 		snprintf(m->other_source, SOURCE, "%s; this is not in %.200s", s->source, name);
+		name_told_by(m, name);
 	}
 	warn(m);
 	return 0;
@@ -389,6 +402,25 @@ static int take(const struct nccl *m, const struct comm *c, const struct nbox_op
 	return *ret_why_not ? -1 : 0;
 }
 
+/* What the decision file says, beside what NCCL took. */
+static void set_told(const struct nccl *m, const struct comm *c, uint32_t kind, uint64_t bytes,
+		     struct nbox_plan *ret)
+{
+	struct choice ch;
+
+	if (ret->struct_size < offsetof(struct nbox_plan, told_by) + sizeof(ret->told_by) ||
+	    !c->told)
+		return;
+	if (c->told->n_channels != DECISIONS_NOT_KNOWN)
+		ret->told_of_comm = c->n_channels;
+	if (!decided_op(c, kind) || choice_make(c, &m->tuner, kind, bytes, &ch) < 0)
+		return;
+	ret->told_algo = algo_of(ch.algo, NBOX_ALLREDUCE);
+	ret->told_proto = ch.proto;
+	ret->told_lanes = ch.n_channels;
+	ret->told_by = m->told_by;
+}
+
 static void tell_taken(const char *why_not, struct nbox_plan *ret)
 {
 	if (ret->struct_size <
@@ -444,6 +476,7 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 	}
 	if (op->kind == NBOX_ALLGATHER || op->kind == NBOX_REDUCESCATTER)
 		bytes *= op->n_ranks;
+	set_told(m, &c, op->kind, bytes, ret);
 	if (take(m, &c, op, bytes, &ch, &why_not) == 0) {
 		plan_collective(m, &c, op, fabric, &ch, bytes, ret);
 		set_candidates(&c, NULL, op->kind, bytes, ret);

@@ -54,11 +54,12 @@ struct delay_chain {
 	uint32_t algos[COLL_KINDS];        /* that the user asked for; or NBOX_ALGO_ANY */
 	const char *decided_by, *taken_by; /* source of the last plan by rule, of NCCL's own; or
 					    * NULL */
-	const struct fabric *fabric;       /* borrowed, or NULL */
-	const struct delay_scale *scale;   /* the same */
-	struct delay_instance *scheduler;  /* owned, or NULL */
-	struct delay_instance *items;      /* owned; [0] the base model, or that of the scheduler's
-					    * links; then decorators */
+	const char *told_by;              /* of the last plan of NCCL's own that has one; or NULL */
+	const struct fabric *fabric;      /* borrowed, or NULL */
+	const struct delay_scale *scale;  /* the same */
+	struct delay_instance *scheduler; /* owned, or NULL */
+	struct delay_instance *items;     /* owned; [0] the base model, or that of the scheduler's
+					   * links; then decorators */
 	size_t n;
 	char *description;  /* owned */
 	struct moment now;  /* delay_set_moment() */

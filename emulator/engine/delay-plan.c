@@ -103,6 +103,8 @@ int delay_plan(struct delay_chain *d, const struct nbox_op *op, const struct nbo
 			plan.whole_ns *= delay_scale(d, op);
 		*ret = plan;
 		*(plan.is_taken ? &d->taken_by : &d->decided_by) = plan.source;
+		if (plan.is_taken && plan.told_lanes)
+			d->told_by = plan.told_by;
 	}
 	return delay_answer(d, r, err);
 }

@@ -308,7 +308,7 @@ static int remake(struct delay_instance *in, struct err *err)
 		return r;
 	}
 	in->plugin.table.destroy(model);
-	in->chain->decided_by = in->chain->taken_by = NULL;
+	in->chain->decided_by = in->chain->taken_by = in->chain->told_by = NULL;
 	return 0;
 }
 
@@ -370,6 +370,16 @@ const char *delay_decided_by(const struct delay_chain *d)
 const char *delay_taken_by(const struct delay_chain *d)
 {
 	return d->taken_by;
+}
+
+const char *delay_told_by(const struct delay_chain *d)
+{
+	return d->told_by;
+}
+
+const char *delay_param_value(const struct delay_chain *d, const char *key)
+{
+	return d->scheduler ? nbox_value(d->scheduler->kv, d->scheduler->n_kv, key) : NULL;
 }
 
 /* --- what it is ------------------------------------------------------------ */

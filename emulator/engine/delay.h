@@ -53,6 +53,8 @@ int delay_set_job(struct delay_chain *d, const struct delay_job *job, struct err
 /* Gives the scheduler a parameter that it has (delay_plan_has()); both texts borrowed. Return: as
  * above; -EINVAL also where it was given one. */
 int delay_set_param(struct delay_chain *d, const char *key, const char *value, struct err *err);
+/* What a parameter of the scheduler was given; NULL: it was not, or there is no scheduler. */
+const char *delay_param_value(const struct delay_chain *d, const char *key);
 /* Whether a process of the job that was set tells otherwise. Return: the variable, among those that
  * models asked for, or "NCCL": its version; NULL: nothing that counts. */
 const char *delay_job_differs(const struct delay_chain *d, const struct delay_job *job);
@@ -64,6 +66,8 @@ uint32_t delay_algo(const struct delay_chain *d, uint32_t kind); /* NBOX_ALGO_AN
 const char *delay_decided_by(const struct delay_chain *d);
 /* The same of the last one that is: "NCCL itself". */
 const char *delay_taken_by(const struct delay_chain *d);
+/* Of those the record of decisions of the last one that is in it: "h100.txt"; NULL: none was. */
+const char *delay_told_by(const struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */

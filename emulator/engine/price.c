@@ -67,6 +67,17 @@ static uint32_t algo_of_nccl(uint32_t algorithm)
 	return algorithm < PLUGIN_N_ALGORITHMS ? algos[algorithm] : NBOX_ALGO_ANY;
 }
 
+uint32_t price_nccl_algorithm(uint32_t algo)
+{
+	uint32_t i = 0;
+
+	if (algo == NBOX_CHAIN)
+		return PLUGIN_RING;
+	while (i < PLUGIN_N_ALGORITHMS && algo_of_nccl(i) != algo)
+		i++;
+	return i;
+}
+
 static void set_flows(struct price *p, const struct sched *s)
 {
 	switch (s->algo) {

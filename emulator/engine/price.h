@@ -47,6 +47,8 @@ struct price {
 void price_init(struct price *p, const struct sched *s, const struct topology *t,
 		const struct membership *m, struct delay_chain *d, uint64_t op_number,
 		struct err *err);
+/* NCCL's number of an algorithm of the ABI's; of CollNet one of the two. */
+uint32_t price_nccl_algorithm(uint32_t algo);
 /* The cost function; ctx is the price. */
 struct sim_cost price_cost(struct price *p);
 /* Kind of hop between two comm ranks, of a planned op the route, and who is named. Besides it a

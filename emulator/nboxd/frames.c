@@ -9,6 +9,7 @@
 #include "nboxd/comm/leave.h"
 #include "nboxd/comm/meet.h"
 #include "nboxd/full/message.h"
+#include "nboxd/full/tune.h"
 #include "nboxd/job/results.h"
 #include "nboxd/op/message.h"
 #include "nboxd/op/op.h"
@@ -77,8 +78,14 @@ static int on_full_frame(struct server *s, struct worker *w, const struct wire_h
 	if (!s->full)
 		return worker_refuse(w, EPROTO, "%s, but NCCL is not run at the virtual size here",
 				     wire_type_name(h->type));
-	return h->type == WIRE_FLOW ? full_on_flow(s->full, w, h, body)
-				    : full_on_want(s->full, w, h);
+	switch (h->type) {
+	case WIRE_FLOW:
+		return full_on_flow(s->full, w, h, body);
+	case WIRE_WANT:
+		return full_on_want(s->full, w, h);
+	default:
+		return full_on_tune(s->full, w, h, body);
+	}
 }
 
 static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -121,6 +128,7 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 			       : op_on_message(&s->live, w, h, body);
 	case WIRE_FLOW:
 	case WIRE_WANT:
+	case WIRE_TUNE:
 		return on_full_frame(s, w, h, body);
 	case WIRE_DONE:
 		return op_on_done(&s->live, w, h, body);

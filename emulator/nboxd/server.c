@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "config/addr-file.h"
 #include "config/open-model.h"
+#include "engine/delay.h"
 #include "nboxd/comm/gather-missing.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/frames.h"
@@ -366,6 +367,7 @@ static int open_full(struct server *s, struct err *err)
 	if (r < 0)
 		return r;
 	s->comms.full = s->full;
+	s->loop.workers.welcome.tunes = delay_param_value(s->live.ops.delay, "decisions") != NULL;
 	s->comms.make_id = full_make_id;
 	return 0;
 }

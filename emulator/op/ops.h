@@ -24,7 +24,9 @@ struct run;
 /* decided.h */
 struct ops_decided {
 	uint64_t n, n_by_nccl; /* collectives that were timed */
-	bool is_difference_told, is_other_told;
+	/* of those by NCCL: as a record of decisions says; so but for the channels; otherwise */
+	uint64_t n_as_told, n_other_channels, n_not_told;
+	bool is_difference_told, is_other_told, is_not_told_told;
 };
 
 /* @play and @is_lost may be NULL. */

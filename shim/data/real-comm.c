@@ -11,6 +11,7 @@
 #include "shim/real/real.h"
 
 #define NAMES_VERSION 22700 /* from here a config has a name, and profilers hear it */
+#define CHANNELS_MOST 64    /* of NCCL */
 #define FULL_VERSION 22300  /* from here NCCL has profilers, which are told what a message is of */
 
 /* Does any data policy of @c ask for one? */
@@ -81,14 +82,26 @@ int real_comm_offer_id(struct comm *c, struct err *err)
 	return r;
 }
 
-/* @config, or @ret where the job has none, with @name. */
-static void *with_name(ncclConfig_t *config, const char *name, ncclConfig_t *ret)
+/* At least @n channels, which NCCL calls CTAs, unless the job says how many. NCCL refuses a least
+ * number without a most one. */
+static void set_channels(ncclConfig_t *config, uint32_t n)
+{
+	if (config->size < offsetof(ncclConfig_t, max_ctas) + sizeof(int) ||
+	    config->min_ctas != NCCL_CONFIG_UNDEF_INT)
+		return;
+	if (config->max_ctas == NCCL_CONFIG_UNDEF_INT)
+		config->max_ctas = CHANNELS_MOST;
+	config->min_ctas = config->max_ctas < (int)n ? config->max_ctas : (int)n;
+}
+
+/* @config, or @ret where the job has none, with @name and @n_channels (0: as NCCL has them). */
+static void *with_own(ncclConfig_t *config, const char *name, uint32_t n_channels,
+		      ncclConfig_t *ret)
 {
 	int version = 0;
+	bool is_named = real_get()->GetVersion(&version) == ncclSuccess && version >= NAMES_VERSION;
 
-	if (real_get()->GetVersion(&version) != ncclSuccess || version < NAMES_VERSION)
-		return config;
-	if (config && config->size < offsetof(ncclConfig_t, comm_name) + sizeof(char *))
+	if (!is_named && !n_channels)
 		return config;
 	if (!config) {
 		*ret = (ncclConfig_t){
@@ -108,7 +121,10 @@ static void *with_name(ncclConfig_t *config, const char *name, ncclConfig_t *ret
 		};
 		config = ret;
 	}
-	config->comm_name = name;
+	if (n_channels)
+		set_channels(config, n_channels);
+	if (is_named && config->size >= offsetof(ncclConfig_t, comm_name) + sizeof(char *))
+		config->comm_name = name;
 	return config;
 }
 
@@ -118,7 +134,8 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 	const struct real *real = real_get();
 	ncclComm_t *ret = &c->real_made;
 	const char *name = NULL;
-	ncclConfig_t named;
+	uint32_t n_channels = 0;
+	ncclConfig_t own;
 	ncclResult_t result;
 	ncclUniqueId id;
 
@@ -126,11 +143,13 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 	if (device_select(c->dev, c->device))
 		return err_set(err, EIO, "cannot select device %d", c->device);
 	if (c->is_full)
+		r = plugin_channels(c, &n_channels, err);
+	if (c->is_full && r == 0)
 		r = plugin_bind(c, &name, err);
 	if (r)
 		return r;
 	if (c->is_full)
-		config = with_name(config, name, &named);
+		config = with_own(config, name, n_channels, &own);
 	if (config && real->CommInitRankConfig)
 		result = real->CommInitRankConfig(ret, n, id, rank, config);
 	else if (real->CommInitRank)

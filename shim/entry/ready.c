@@ -93,12 +93,13 @@ static void note_run(void)
 }
 
 /* A variable that a scheduler may decide by. In full mode libnbox.so shuts two ways between nodes,
- * which no scheduler takes there either. */
+ * which no scheduler takes there either, and NCCL says itself what it takes by its tuner. */
 static bool is_told(const char *v)
 {
 	return strncmp(v, "NCCL_", 5) == 0 &&
 	       !(traffic_is_full() && (strncmp(v, "NCCL_COLLNET_ENABLE=", 20) == 0 ||
-				       strncmp(v, "NCCL_MNNVL_ENABLE=", 18) == 0));
+				       strncmp(v, "NCCL_MNNVL_ENABLE=", 18) == 0 ||
+				       strncmp(v, "NCCL_TUNER_PLUGIN=", 18) == 0));
 }
 
 /* Tells nboxd by what its scheduler decides: the version of NCCL that this process has loaded, and
@@ -139,8 +140,8 @@ static void tell_nboxd(void)
 	if (traffic_is_full()) {
 		if (real_get()->GetVersion)
 			real_get()->GetVersion(&version);
-		nccl_variables_set(env_get()->rank >= 0 ? env_get()->rank / (int)gpus : -1,
-				   version);
+		nccl_variables_set(env_get()->rank >= 0 ? env_get()->rank / (int)gpus : -1, version,
+				   session_welcome()->tunes);
 		plugin_start();
 	}
 	note_run();

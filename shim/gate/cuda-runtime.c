@@ -2,7 +2,6 @@
 #include "shim/gate/cuda-runtime.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
@@ -40,4 +39,11 @@ void *cuda_runtime_find(void)
 			return handle;
 	}
 	return CUDA_RUNTIME_NONE;
+}
+
+bool cuda_runtime_is_host(void)
+{
+	void *handle = cuda_runtime_find();
+
+	return handle != CUDA_RUNTIME_NONE && dlsym(handle, "__cudaNboxProduct");
 }

@@ -10,7 +10,8 @@
 
 #include "base/cleanup.h"
 
-enum how { MUST, UNLESS_SET };
+/* TUNER: unless set, where a decision file says what NCCL is to take. */
+enum how { MUST, UNLESS_SET, TUNER };
 
 /* @value: NULL: the path of libnbox.so. */
 static const struct variable {
@@ -43,6 +44,7 @@ static const struct variable {
 	/* 2.26 and 2.27 tell of the first only of several sends or receives that share memory */
 	{"NCCL_NET_SHARED_BUFFERS", "0", MUST, 22800},
 	{"NCCL_ALGO", "^NVLSTree", UNLESS_SET, 0},
+	{"NCCL_TUNER_PLUGIN", NULL, TUNER, 0},
 };
 
 static const char *get(const struct nccl_variables_input *in, const char *name)
@@ -50,6 +52,17 @@ static const char *get(const struct nccl_variables_input *in, const char *name)
 	const char *text = in->get(in->ctx, name);
 
 	return text && *text ? text : NULL;
+}
+
+/* The user's tuner stays. */
+static void tell_tuner(struct nccl_variables *v, const char *old)
+{
+	size_t at = strlen(v->note);
+
+	snprintf(v->note + at, sizeof(v->note) - at,
+		 "%sNCCL has the tuner NCCL_TUNER_PLUGIN=%.40s, so that the decision file does not "
+		 "count for what it takes",
+		 at ? "; " : "", old);
 }
 
 static void tell(struct nccl_variables *v, const char *name, const char *old)
@@ -73,8 +86,14 @@ void nccl_variables_decide(const struct nccl_variables_input *in, struct nccl_va
 
 		if (var->before && !(in->version && in->version < var->before))
 			continue;
+		if (var->how == TUNER && !in->tunes)
+			continue;
 		if (!text || (old && (!strcmp(old, text) || var->how == UNLESS_SET)))
 			continue;
+		if (old && var->how == TUNER) {
+			tell_tuner(ret, old);
+			continue;
+		}
 		if (old)
 			tell(ret, var->name, old);
 		ret->sets[ret->n].name = var->name;
@@ -98,10 +117,13 @@ static const char *get_env(void *ctx, const char *name)
 	return getenv(name);
 }
 
-void nccl_variables_set(int node, int version)
+void nccl_variables_set(int node, int version, bool tunes)
 {
 	static char self[PATH_MAX]; /* NCCL opens it by this path, and gets what is loaded */
-	struct nccl_variables_input in = {.get = get_env, .node = node, .version = version};
+	struct nccl_variables_input in = {.get = get_env,
+					  .node = node,
+					  .version = version,
+					  .tunes = tunes};
 	struct nccl_variables v;
 	Dl_info info;
 
@@ -122,7 +144,7 @@ void nccl_variables_set_early(void)
 	const char *mode = getenv("NBOX_NCCL_MODE");
 
 	if (mode && !strcmp(mode, "full"))
-		nccl_variables_set(-1, 0);
+		nccl_variables_set(-1, 0, false);
 }
 
 const char *nccl_variables_note(void)

@@ -14,6 +14,7 @@ struct nccl_variables_input {
 	const char *self; /* path of libnbox.so; NULL: unknown */
 	int node;         /* of this process; -1: unknown */
 	int version;      /* of NCCL, as ncclGetVersion() tells it; 0: unknown */
+	bool tunes;       /* a decision file says what NCCL is to take */
 };
 
 struct nccl_variables {
@@ -33,6 +34,6 @@ void nccl_variables_decide(const struct nccl_variables_input *in, struct nccl_va
 void nccl_variables_set_early(void);
 /* Before the first communicator where nboxd says full: what is not set yet. The node tells NCCL
  * which processes are on one host, also where nodes are processes of one machine. */
-void nccl_variables_set(int node, int version);
+void nccl_variables_set(int node, int version, bool tunes);
 /* Return: the note; "" where nothing is to be said. */
 const char *nccl_variables_note(void);

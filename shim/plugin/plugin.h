@@ -35,6 +35,10 @@ void plugin_start(void);
  * 2.27), so that NCCL's profiler says which one it is; until plugin_unbind(). Return: 0;
  * -ENOMEM. */
 int plugin_bind(struct comm *c, const char **ret_name, struct err *err);
+/* How many channels a decision file says that communicator has: to NCCL here it may have fewer.
+ * @ret: 0: it does not say, or NCCL has a tuner of the user's. Return: 0; negative errno with the
+ * sentence. */
+int plugin_channels(const struct comm *c, uint32_t *ret, struct err *err);
 /* That one is gone, or was not made. */
 void plugin_unbind(struct comm *c);
 /* Before the real call, by the thread that makes it. Return: 0; -ENOMEM. */

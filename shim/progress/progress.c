@@ -25,6 +25,7 @@
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
 #include "shim/progress/traffic.h"
+#include "shim/progress/tune.h"
 #include "shim/progress/waiters.h"
 #include "shim/real/comm-id.h"
 
@@ -63,6 +64,9 @@ static int on_frame(const struct wire_hdr *h, const void *body)
 		return 0;
 	case WIRE_ABORT:
 		checkin_on_abort(h, body);
+		return 0;
+	case WIRE_TUNE:
+		tune_on_answer(body);
 		return 0;
 	case WIRE_MEET:
 	case WIRE_LOCAL_ID:
@@ -109,6 +113,7 @@ static void on_sent(uint64_t cookie)
 /* At the end of the process nobody is told. */
 static bool on_lost(const char *text)
 {
+	tune_lost();
 	return checkin_lose(text) && !g.is_stopping;
 }
 
@@ -332,6 +337,7 @@ static void run_stop(struct note *n)
 	session_progress();
 	g.is_stopping = true;
 	checkin_stop();
+	tune_lost();
 	session_say_bye(g.exit_code);
 }
 

@@ -66,6 +66,8 @@ static int check_welcome(const struct wire_hdr *h, const void *body, struct err 
 		return bad(h, err, "wants_groups", m.wants_groups);
 	if (m.nccl > NCCL_FULL)
 		return bad(h, err, "nccl", m.nccl);
+	if (m.tunes > 1)
+		return bad(h, err, "tunes", m.tunes);
 	return 0;
 }
 
@@ -243,6 +245,24 @@ static int check_took(const struct wire_hdr *h, const void *body, struct err *er
 	return check_took_of(h, &m, err);
 }
 
+static int check_tune(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_tune m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.n_ranks < 2 || m.n_ranks > WIRE_WORLD_MAX)
+		return bad(h, err, "n_ranks", m.n_ranks);
+	if (m.n_nodes == 0 || m.n_nodes > m.n_ranks)
+		return bad(h, err, "n_nodes", m.n_nodes);
+	if (m.kind >= WIRE_KINDS_TUNED)
+		return bad(h, err, "kind", m.kind);
+	if (m.bytes > WIRE_COUNT_MAX * WIRE_WORLD_MAX)
+		return bad(h, err, "bytes", m.bytes);
+	if (m.n_of_comm > WIRE_CHANNELS_MAX)
+		return bad(h, err, "n_of_comm", m.n_of_comm);
+	return check_took_of(h, &m.took, err);
+}
+
 static int check_arrive(const struct wire_hdr *h, const void *body, struct err *err)
 {
 	struct wire_arrive m;
@@ -412,6 +432,7 @@ static const struct body_rule {
 	[WIRE_FLOW] = {sizeof(struct wire_flow), check_flow},
 	[WIRE_WANT] = {0, check_any},
 	[WIRE_TOOK] = {sizeof(struct wire_took), check_took},
+	[WIRE_TUNE] = {sizeof(struct wire_tune), check_tune},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

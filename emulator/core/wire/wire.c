@@ -37,6 +37,7 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_FLOW] = "FLOW",
 	[WIRE_WANT] = "WANT",
 	[WIRE_TOOK] = "TOOK",
+	[WIRE_TUNE] = "TUNE",
 };
 
 static const char *const exchange_names[] = {

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 16
+#define WIRE_VERSION 17
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -70,6 +70,7 @@ enum wire_type {
 	WIRE_WANT, /* w->d empty: NCCL's proxy has posted the receive of message hdr.index of a flow
 		    */
 	WIRE_TOOK, /* w->d struct wire_took: of an op that has arrived WIRE_ARRIVE_UNDECIDED */
+	WIRE_TUNE, /* w->d struct wire_tune: what is NCCL to take? d->w: the same with the answer */
 	WIRE_TYPE_END
 };
 /* How a note begins that is no warning. */
@@ -121,6 +122,7 @@ _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
  * proves that the numbers agree. */
 #define WIRE_KINDS 9         /* COLL_KINDS */
 #define WIRE_KIND_SENDRECV 8 /* COLL_SENDRECV */
+#define WIRE_KINDS_TUNED 5   /* COLL_ALLREDUCE to COLL_REDUCE */
 #define WIRE_DTYPES 12       /* COLL_DTYPES */
 #define WIRE_ALGOS 4         /* SCHED_ALGOS */
 #define WIRE_CHANNELS_MAX 1024
@@ -176,6 +178,8 @@ struct wire_welcome {
 	uint32_t same_clock;   /* 1: the worker's clock is the daemon's */
 	uint32_t wants_groups; /* 1: tell by GROUP what groups the job has */
 	uint32_t nccl;         /* enum wire_nccl */
+	uint32_t tunes;        /* 1: a decision file says what NCCL is to take: ask by TUNE */
+	uint32_t unused;
 };
 
 /* A group of the job, by the name that is part of its keys in the store. The world ranks follow, in
@@ -232,6 +236,17 @@ struct wire_took {
 	uint32_t protocol;   /* enum plugin_protocol */
 	uint32_t n_channels; /* 0: it does not tell */
 	uint32_t unused;
+};
+
+/* NCCL's tuner asks of all communicators of a shape, where only real ranks are asked: so the answer
+ * follows from what stands here, and is the same for all. */
+struct wire_tune {
+	uint32_t n_ranks, n_nodes;
+	uint32_t kind; /* enum coll_kind, of those that NCCL's tuner hears of */
+	/* the answer; 0: the file does not say: channels that the communicator has */
+	uint32_t n_of_comm;
+	uint64_t bytes;        /* of the larger of a rank's buffers */
+	struct wire_took took; /* the answer for an op; n_channels 0: the file does not say */
 };
 
 /* One op, as the call gave it: sizes are NCCL's own (count as passed). */

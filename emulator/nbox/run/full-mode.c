@@ -40,6 +40,21 @@ static void warn_of_variables(struct run *run)
 	}
 }
 
+/* A tuner of the user's stays, and then a decision file says only what the model expects. */
+static void warn_of_tuner(struct run *run)
+{
+	const char *tuner = getenv("NCCL_TUNER_PLUGIN");
+	char text[256];
+
+	if (!tuner || !tuner[0] || !strstr(run->config->model, "decisions="))
+		return;
+	snprintf(text, sizeof(text),
+		 "NCCL_TUNER_PLUGIN=%.64s of the environment is NCCL's tuner: the model's decision "
+		 "file does not count for what NCCL takes",
+		 tuner);
+	warn(run, text);
+}
+
 /* NBOX_NCCL is a path, and the option's variable has another name. */
 static int check_path(const char *path, bool is_full, struct err *err)
 {
@@ -72,6 +87,7 @@ int full_mode_check(struct run *run, struct err *err)
 			"--nccl full: without a GPU the job runs on a stand-in for NCCL, which has no "
 			"messages of NCCL's: take nccl gate, or an NCCL that runs here (NBOX_NCCL=PATH)");
 	warn_of_variables(run);
+	warn_of_tuner(run);
 	driver_ask_nccl(&n);
 	if (!n.version) {
 		snprintf(run->nccl, sizeof(run->nccl),

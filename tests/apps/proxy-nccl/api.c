@@ -116,9 +116,8 @@ static uint64_t steps_of(const struct op *o, int ch)
 static void cut(struct op *o)
 {
 	size_t grain = 512 / dtype_bytes(o->dtype), at = 0,
-	       each = ceil_of(ceil_of(o->count, (size_t)o->comm->n_channels), grain) * grain;
+	       each = ceil_of(ceil_of(o->count, (size_t)o->n_channels), grain) * grain;
 
-	o->n_channels = o->comm->n_channels;
 	for (int i = 0; i < o->n_channels; i++) {
 		o->begin[i] = at;
 		o->part[i] = o->count - at < each ? o->count - at : each;
@@ -328,6 +327,9 @@ ncclResult_t launch(struct op *list)
 	for (struct op *o = list; o && result == ncclSuccess; o = o->next) {
 		if (o->comm->is_nonblocking && o->n_tasks) /* NCCL would connect behind the call */
 			later = ncclInProgress;
+		if (o->kind != COLL_SENDRECV &&
+		    (result = (ncclResult_t)tuner_ask(o)) == ncclSuccess)
+			cut(o);
 		if (o->n_tasks && connect_tasks(o) < 0) {
 			say("rank %u: %s", o->comm->rank, wire_error());
 			result = ncclRemoteError;
@@ -427,7 +429,7 @@ static ncclResult_t collective(enum coll_kind kind, const void *send, void *recv
 		else
 			memcpy(o->scalar, g.scalars[i].value, sizeof(o->scalar));
 	}
-	cut(o);
+	o->n_channels = comm->n_channels;
 	return done_or_later();
 }
 
@@ -605,24 +607,34 @@ API ncclResult_t ncclGroupEnd(void)
 
 /* --- communicators ----------------------------------------------------------------- */
 
-API ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank)
+API ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank,
+					ncclConfig_t *config)
 {
 	struct making *m;
 	ncclComm_t c;
 
 	if (!ret || n_ranks < 1 || rank < 0 || rank >= n_ranks)
 		return refuse("an argument is wrong");
+	if (config && config->min_ctas > config->max_ctas) /* as NCCL, set or not */
+		return refuse("Invalid config min/max channels attribute value");
 	m = calloc(1, sizeof(*m));
 	c = calloc(1, sizeof(*c));
 	c->n_ranks = (uint32_t)n_ranks;
 	c->rank = (uint32_t)rank;
 	c->id = id;
+	if (config && config->min_ctas != NCCL_CONFIG_UNDEF_INT)
+		c->n_channels_min = config->min_ctas;
 	if (cudaGetDevice(&c->device) != cudaSuccess)
 		c->device = 0;
 	*m = (struct making){.next = group.makings, .ret = ret, .comm = c};
 	group.makings = m;
 	*ret = c;
 	return group.depth ? ncclSuccess : make_all();
+}
+
+API ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank)
+{
+	return ncclCommInitRankConfig(ret, n_ranks, id, rank, NULL);
 }
 
 API ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n, const int *devices)
@@ -641,13 +653,6 @@ API ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n, const int *devices)
 	}
 	cudaSetDevice(before);
 	return ncclGroupEnd();
-}
-
-API ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank,
-					ncclConfig_t *config)
-{
-	(void)config;
-	return ncclCommInitRank(ret, n_ranks, id, rank);
 }
 
 /* All that was launched runs to its end, but in an aborted communicator. */

@@ -263,6 +263,8 @@ static int prepare(ncclComm_t c)
 	if (!c->n_graphs)
 		c->n_graphs = 1;
 	c->n_channels = 2 * c->n_graphs;
+	if (c->n_channels < c->n_channels_min)
+		c->n_channels = c->n_channels_min < CHANNELS_MAX ? c->n_channels_min : CHANNELS_MAX;
 	c->node = calloc(c->n_ranks, sizeof(*c->node));
 	c->template = calloc(c->n_ranks, sizeof(*c->template));
 	if (!c->node || !c->template)
@@ -298,8 +300,8 @@ int comm_init(ncclComm_t c)
 	pthread_mutex_init(&c->lock, NULL);
 	c->submitted_last = &c->submitted;
 	if (prepare(c) < 0 || plugins_net_init(c, c->hash) < 0 || bootstrap(c) < 0 ||
-	    plugins_profiler_init(c, c->hash) < 0 || proxy_start(c) < 0 || connect_rings(c) < 0 ||
-	    connect_trees(c) < 0)
+	    tuner_init(c) < 0 || plugins_profiler_init(c, c->hash) < 0 || proxy_start(c) < 0 ||
+	    connect_rings(c) < 0 || connect_trees(c) < 0)
 		goto fail;
 	wire_abort_by(NULL);
 	return 0;
@@ -320,6 +322,7 @@ void comm_end(ncclComm_t c)
 			net_close(c, p);
 		pipe_free(p);
 	}
+	tuner_end(c);
 	plugins_end(c);
 	if (c->has_client)
 		client_free(&c->client);

@@ -7,8 +7,8 @@
  *
  * Which room has what: api.c what jobs call, group.c what a group collects and launches, comm.c
  * a communicator's init, root.c the bootstrap of one process, setup.c its connections, plugins.c
- * both plug-ins, proxy.c NCCL's proxy, pipe.c one connection and its slots, kernel.c what the
- * device does. */
+ * and tuner.c the plug-ins, proxy.c NCCL's proxy, pipe.c one connection and its slots, kernel.c
+ * what the device does. */
 #pragma once
 
 #include <pthread.h>
@@ -88,7 +88,7 @@ struct op {
 	unsigned char scalar[8];
 	uint32_t root;
 	int algorithm, protocol;
-	int n_channels;
+	int n_channels;                                 /* before the launch: the most */
 	size_t begin[CHANNELS_MAX], part[CHANNELS_MAX]; /* elements */
 	struct p2p_task *tasks;
 	size_t n_tasks;
@@ -168,6 +168,11 @@ void profiler_op_state(struct proxy_op *o, uint64_t steps, int state);
 void profiler_step_stop(struct proxy_op *o, uint64_t step);
 void profiler_stop(void *event);
 
+int tuner_init(ncclComm_t c);
+void tuner_end(ncclComm_t c);
+/* What @o takes, in place of its algorithm, protocol and n_channels. Return: ncclResult_t. */
+int tuner_ask(struct op *o);
+
 /* --- a communicator ---------------------------------------------------------------- */
 
 struct channel {
@@ -187,9 +192,12 @@ struct ncclComm {
 	struct client client;
 	bool has_client;
 	int n_channels, n_graphs; /* n_graphs: before they are doubled */
+	int n_channels_min;       /* of the config: more are copies of those */
 	struct channel channels[CHANNELS_MAX];
 	struct pipe *pipes;
 	struct plugins plugins;
+	bool has_tuner;
+	void *tuner; /* context */
 	uint64_t seq[COLL_KINDS];
 	bool is_nonblocking;
 	_Atomic bool aborted, is_starting; /* is_starting: it is not made yet */

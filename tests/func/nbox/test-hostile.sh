@@ -86,7 +86,7 @@ def frame(kind, body): # magic and version as in HELLO
 if sys.argv[2] == "error":
     c.sendall(frame(14, struct.pack("<i", 1) + (esc + b"\x9b" * 512)[:512]))
 elif sys.argv[2] == "status":
-    c.sendall(frame(2, struct.pack("<Q10I", 1, 0, 2, 2, 1, 1, 0, 0, 0, 0, 0)))
+    c.sendall(frame(2, struct.pack("<Q12I", 1, 0, 2, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0)))
     c.sendall(frame(16, b'{"nboxd": "' + esc + b'\x9b"}'))
 else:
     c.sendall(b"HTTP/1.0 200 " + esc + b"\x9b" * 4096)

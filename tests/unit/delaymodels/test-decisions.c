@@ -452,6 +452,45 @@ static void channels_and_graphs_are_those_of_the_file(void **state)
 	assert_int_equal(p.n_lanes, 4);
 }
 
+/* Beside what NCCL took the file's word stands. */
+static void what_the_file_says_stands_beside_what_nccl_took(void **state)
+{
+	struct nbox_fabric f = dgx(80, 2);
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 1 << 20);
+	struct nbox_plan p, q;
+	struct err err = {""};
+	FIXTURE x;
+	CHAIN told = NULL;
+
+	(void)state;
+	fixture_write(&x, good, ",algo=ring");
+	told = test_must_open(x.model, NULL, 0);
+	assert_non_null(strstr(delay_param_value(told, "decisions"), "/"));
+	assert_null(delay_param_value(told, "tuner"));
+	q = must_plan(told, &f, NBOX_ALLREDUCE, 1 << 20);
+	op.algo = NBOX_ALGO_ANY;
+	op.took_algo = NBOX_RING;
+	op.took_proto = NBOX_LL;
+	op.took_lanes = 1;
+	assert_null(delay_told_by(told));
+	assert_int_equal(delay_plan(told, &op, &f, &p, &err), 0);
+	assert_true(p.is_taken && p.algo == NBOX_RING && p.proto == NBOX_LL && p.n_lanes == 1);
+	assert_int_equal(p.told_algo, q.algo);
+	assert_int_equal(p.told_proto, q.proto);
+	assert_int_equal(p.told_lanes, q.n_lanes);
+	assert_int_equal(p.told_of_comm, 12);
+	assert_non_null(strstr(p.told_by, " (with algo=ring)"));
+	assert_string_equal(delay_told_by(told), p.told_by);
+	op.kind = NBOX_ALLGATHER; /* the file has none; its communicator it has */
+	assert_int_equal(delay_plan(told, &op, &f, &p, &err), 0);
+	assert_int_equal(p.told_lanes, 0);
+	assert_int_equal(p.told_of_comm, 12);
+	f.n_domains = op.n_nodes = 4;
+	op.n_ranks = 32;
+	assert_int_equal(delay_plan(told, &op, &f, &p, &err), 0);
+	assert_int_equal(p.told_lanes + p.told_of_comm, 0);
+}
+
 static void other_communicators_are_decided_by_the_rules(void **state)
 {
 	struct nbox_fabric f = dgx(80, 4), uneven = dgx(80, 2);
@@ -605,6 +644,7 @@ int main(void)
 		cmocka_unit_test(costs_between_sizes_are_those_of_the_rule),
 		cmocka_unit_test(at_its_sizes_the_file_decides),
 		cmocka_unit_test(channels_and_graphs_are_those_of_the_file),
+		cmocka_unit_test(what_the_file_says_stands_beside_what_nccl_took),
 		cmocka_unit_test(other_communicators_are_decided_by_the_rules),
 		cmocka_unit_test(parameters_and_variables_narrow_what_the_file_has),
 		cmocka_unit_test(a_job_with_another_nccl_is_warned),

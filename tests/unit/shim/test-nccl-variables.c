@@ -44,7 +44,7 @@ static void put(struct vars *v, const char *name, const char *text)
 static void decide_for(struct vars *v, int version, const char *self, int node,
 		       struct nccl_variables *ret)
 {
-	struct nccl_variables_input in = {get, v, self, node, version};
+	struct nccl_variables_input in = {get, v, self, node, version, false};
 
 	memset(ret, 0xff, sizeof(*ret)); /* all of it must be set */
 	nccl_variables_decide(&in, ret);
@@ -132,6 +132,34 @@ static void test_users(void **state)
 			    "NCCL_PXN_DISABLE=0");
 }
 
+static void test_tuner(void **state)
+{
+	struct nccl_variables_input in = {get, NULL, SELF, 3, 22809, true};
+	struct vars v = {.n = 0}, own = {.n = 0};
+	struct nccl_variables plan;
+
+	(void)state;
+	decide(&v, SELF, 3, &plan); /* no decision file */
+	assert_null(get(&v, "NCCL_TUNER_PLUGIN"));
+	in.ctx = &v;
+	nccl_variables_decide(&in, &plan);
+	assert_int_equal(plan.n, 1);
+	assert_string_equal(plan.sets[0].name, "NCCL_TUNER_PLUGIN");
+	assert_string_equal(plan.sets[0].text, SELF);
+	put(&v, "NCCL_TUNER_PLUGIN", SELF);
+	nccl_variables_decide(&in, &plan); /* again, as in a child */
+	assert_int_equal(plan.n, 0);
+	assert_string_equal(plan.note, "");
+	/* the user's stays */
+	put(&own, "NCCL_TUNER_PLUGIN", "ofi");
+	decide(&own, SELF, 3, &plan);
+	in.ctx = &own;
+	nccl_variables_decide(&in, &plan);
+	assert_int_equal(plan.n, 0);
+	assert_string_equal(plan.note, "NCCL has the tuner NCCL_TUNER_PLUGIN=ofi, so that the "
+				       "decision file does not count for what it takes");
+}
+
 /* A note of all of them, each as long as can be, is cut and stays terminated. */
 static void test_long_note(void **state)
 {
@@ -155,7 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_set), cmocka_unit_test(test_of_old_versions),
 		cmocka_unit_test(test_unknown),     cmocka_unit_test(test_users),
-		cmocka_unit_test(test_long_note),
+		cmocka_unit_test(test_long_note),   cmocka_unit_test(test_tuner),
 	};
 
 	return cmocka_run_group_tests_name("nccl-variables", tests, NULL, NULL);

@@ -71,6 +71,7 @@ static void a_welcome_is_checked(void **state)
 	SPOIL(WIRE_WELCOME, m, data, DATA_NONE + 1);
 	SPOIL(WIRE_WELCOME, m, same_clock, 2);
 	SPOIL(WIRE_WELCOME, m, wants_groups, 2);
+	SPOIL(WIRE_WELCOME, m, tunes, 2);
 }
 
 static void a_group_is_checked(void **state)
@@ -264,6 +265,27 @@ static void what_nccl_took_is_checked(void **state)
 	seq = 0;
 }
 
+static void what_a_tuner_asks_is_checked(void **state)
+{
+	struct wire_tune m = {.n_ranks = 16,
+			      .n_nodes = 16,
+			      .kind = COLL_REDUCE,
+			      .bytes = 1 << 20,
+			      .took = {PLUGIN_TREE, PLUGIN_LL128, 4, 0}};
+
+	(void)state;
+	GOOD(WIRE_TUNE, m);
+	SPOIL(WIRE_TUNE, m, n_ranks, 1);
+	SPOIL(WIRE_TUNE, m, n_ranks, WIRE_WORLD_MAX + 1);
+	SPOIL(WIRE_TUNE, m, n_nodes, 0);
+	SPOIL(WIRE_TUNE, m, n_nodes, 17);
+	SPOIL(WIRE_TUNE, m, kind, COLL_ALLTOALL);
+	SPOIL(WIRE_TUNE, m, bytes, UINT64_MAX);
+	SPOIL(WIRE_TUNE, m, n_of_comm, WIRE_CHANNELS_MAX + 1);
+	SPOIL(WIRE_TUNE, m, took.algorithm, WIRE_NCCL_DIRECT);
+	SPOIL(WIRE_TUNE, m, took.n_channels, WIRE_CHANNELS_MAX + 1);
+}
+
 static void a_point_is_checked(void **state)
 {
 	struct {
@@ -377,6 +399,7 @@ int main(void)
 		cmocka_unit_test(splits_and_shrinks_are_checked),
 		cmocka_unit_test(an_arrive_is_checked),
 		cmocka_unit_test(what_nccl_took_is_checked),
+		cmocka_unit_test(what_a_tuner_asks_is_checked),
 		cmocka_unit_test(a_point_is_checked),
 		cmocka_unit_test(texts_are_checked),
 		cmocka_unit_test(a_status_is_checked),

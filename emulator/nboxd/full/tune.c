@@ -1,0 +1,28 @@
+/* See tune.h. */
+#include "nboxd/full/tune.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "nboxd/full/own.h"
+#include "nboxd/loop/worker.h"
+#include "op/decided.h"
+
+int full_on_tune(struct full *f, struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	const struct full_comm *fc;
+	struct wire_hdr answer;
+	struct wire_tune m;
+
+	memcpy(&m, body, sizeof(m));
+	m.took = (struct wire_took){.n_channels = 0};
+	m.n_of_comm = 0;
+	DL_FOREACH(f->list, fc)
+		if (decided_ask(fc->comm, &m))
+			break;
+	wire_hdr_init(&answer, WIRE_TUNE, sizeof(m));
+	answer.comm = h->comm;
+	answer.rank = h->rank;
+	worker_send(w, &answer, &m);
+	return 0;
+}
