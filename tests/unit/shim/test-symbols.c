@@ -60,7 +60,8 @@ static size_t compare_with_nm(const char *path, bool is_ours)
 		 * plug-in, too */
 		if (is_ours ? !strncmp(name + strspn(name, "_"), "cu", 2) ||
 				      !strncmp(name, "ncclNetPlugin_v", 15) ||
-				      !strncmp(name, "ncclProfiler_v", 14)
+				      !strncmp(name, "ncclProfiler_v", 14) ||
+				      !strncmp(name, "ncclTunerPlugin_v", 17)
 			    : (strncmp(name, "nccl", 4) && strncmp(name, "pnccl", 5)))
 			continue;
 		if (!is_listed(name))
