@@ -28,7 +28,17 @@ void flow_leave_step(struct flow_step *s)
 	told = s;
 }
 
-static _Atomic bool may_lack;
+static _Atomic bool may_lack, is_told;
+
+void flow_set_told(bool is)
+{
+	atomic_store_explicit(&is_told, is, memory_order_relaxed);
+}
+
+bool flow_is_told(void)
+{
+	return atomic_load_explicit(&is_told, memory_order_relaxed);
+}
 
 void flow_set_may_lack(void)
 {

@@ -57,6 +57,10 @@ struct flow_step *flow_step(struct flow *f, int step);
  * NULL: none. */
 struct flow_step *flow_take_step(void);
 void flow_leave_step(struct flow_step *s);
+/* NCCL 2.26 is there: its plugin_event_fn answers with another message, once an op of the proxy has
+ * memory that an earlier one had. So isend and irecv take what was told, as before 2.26. */
+void flow_set_told(bool is);
+bool flow_is_told(void);
 /* NCCL 2.27 is there: it tells only of the first of several sends or receives that share memory,
  * and its plugin_event_fn reads through what it has not set for the others. */
 void flow_set_may_lack(void);

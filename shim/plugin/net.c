@@ -1,6 +1,6 @@
 /* NCCL's network, of versions 8 to 11. The other end of each connection is nboxd, whoever it stands
  * for: so listen, connect and accept agree at once, and what a message is comes from NCCL's
- * profiler: from version 10 on isend and irecv ask it, before it has told. */
+ * profiler: since NCCL 2.27 isend and irecv ask it, before it has told. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -278,6 +278,8 @@ static struct flow_step *ask_profiler(void *parent)
 	plugin_event_fn tell = atomic_load_explicit(&tell_profiler, memory_order_relaxed);
 	void *event = NULL;
 
+	if (flow_is_told())
+		return flow_take_step();
 	flow_leave_step(NULL);
 	if (tell && flow_may_ask(parent))
 		tell(&event, PROFILER_NET_START, parent, EVENT_ID, NULL);

@@ -1,6 +1,6 @@
 /* NCCL's profiler, of versions 1 to 6: its events say of which call a message of the network is.
  * COLL and P2P are matched with the calls of calls.h, PROXY_OP begins a flow, PROXY_STEP numbers
- * its messages. From version 3 on NET, which isend and irecv ask for, leaves the step for them on
+ * its messages. From version 4 on NET, which isend and irecv ask for, leaves the step for them on
  * the thread; before, what NCCL tells last. */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -281,9 +281,17 @@ static int start_v1(void *context, void **ret_handle, struct profiler_event_v1 *
 	return start_v2(context, ret_handle, &e);
 }
 
-static int start_v3(void *context, void **ret_handle, struct profiler_event_v3 *e)
+static int begin_v3(void *context, void **ret_handle, struct profiler_event_v3 *e)
 {
 	BEGIN(e->coll.comm, e->p2p.comm, e->coll.n_channels_max, 1);
+}
+
+static int start_v3(void *context, void **ret_handle, struct profiler_event_v3 *e)
+{
+	begin_v3(context, ret_handle, e);
+	if (e->type == PROFILER_PROXY_STEP)
+		flow_leave_step(*ret_handle);
+	return PLUGIN_OK;
 }
 
 static int start_v4(void *context, void **ret_handle, struct profiler_event_v4 *e)
@@ -311,7 +319,7 @@ static int record(void *handle, int state, void *args)
 	return PLUGIN_OK;
 }
 
-/* Of versions 1 and 2. */
+/* Of versions 1 to 3. */
 static int record_progress(void *handle, int state, void *args)
 {
 	const struct profiler_progress *p = args;
@@ -339,8 +347,10 @@ static int init(void **ret_context, int *mask, void *context)
 	return PLUGIN_OK;
 }
 
+/* Up to version 3. */
 static int init_unnamed(void **ret_context, int *mask)
 {
+	flow_set_told(true);
 	return init(ret_context, mask, room_is_open() ? calloc(1, sizeof(struct context)) : NULL);
 }
 
@@ -350,6 +360,7 @@ static int init_named(void **ret_context, int *mask, const struct named *n)
 	struct bound *b = bound_use(n, NULL);
 	struct context *c = b || bound_may_be(n) ? malloc(sizeof(*c)) : NULL;
 
+	flow_set_told(false);
 	if (c)
 		*c = (struct context){.is = *n, .bound = b};
 	else
@@ -379,11 +390,11 @@ static int init_v5(void **ret_context, uint64_t comm, int *mask, const char *nam
 }
 
 #define ALIKE(v) .name = PLUGIN_NAME, .start = start_v##v, .stop = stop, .finalize = finalize
-#define UNNAMED .init = init_unnamed
+#define UNNAMED .init = init_unnamed, .record = record_progress
 
-EXPORT struct profiler_plugin_v1 ncclProfiler_v1 = {ALIKE(1), UNNAMED, .record = record_progress};
-EXPORT struct profiler_plugin_v2 ncclProfiler_v2 = {ALIKE(2), UNNAMED, .record = record_progress};
-EXPORT struct profiler_plugin_v3 ncclProfiler_v3 = {ALIKE(3), UNNAMED, .record = record};
+EXPORT struct profiler_plugin_v1 ncclProfiler_v1 = {ALIKE(1), UNNAMED};
+EXPORT struct profiler_plugin_v2 ncclProfiler_v2 = {ALIKE(2), UNNAMED};
+EXPORT struct profiler_plugin_v3 ncclProfiler_v3 = {ALIKE(3), UNNAMED};
 EXPORT struct profiler_plugin_v4 ncclProfiler_v4 = {ALIKE(4), .init = init_v4, .record = record};
 EXPORT struct profiler_plugin_v5 ncclProfiler_v5 = {ALIKE(5), .init = init_v5, .record = record};
 EXPORT struct profiler_plugin_v5 ncclProfiler_v6 = {ALIKE(5), .init = init_v5, .record = record};

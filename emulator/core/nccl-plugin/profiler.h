@@ -8,9 +8,11 @@
  * that launches, around the hand-over to the proxy; PROXY_OP by the proxy's thread, perhaps after
  * its parent's stop: from 2.27 on as the proxy takes it, before as it begins. A PROXY_STEP begins
  * before its isend or irecv, perhaps several times before irecv, and NET inside of them, where the
- * network calls NCCL's plugin_event_fn. Versions 1 and 2 have no NET and give networks no parent:
- * there the last event on the thread before an isend is PROFILER_SEND_BEGINS, before an irecv the
- * PROXY_STEP. Version 1 counts steps of the connection, where a message may have several. */
+ * network calls NCCL's plugin_event_fn. Versions 1 and 2 have no NET and give networks no parent,
+ * and the parent of version 3's NET is another PROXY_STEP, or none, once an op has memory of an
+ * earlier one: NCCL 2.26 does not set back by which it finds it. With them the last event on the
+ * thread before an isend is PROFILER_SEND_BEGINS, before an irecv the PROXY_STEP. Version 1 counts
+ * steps of the connection, where a message may have several. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +30,7 @@ enum profiler_event {
 	PROFILER_NET = 1 << 7,
 };
 
-/* What record is told of a PROXY_OP, of versions 1 and 2. */
+/* What record is told of a PROXY_OP, of versions 1 to 3. */
 enum profiler_state { PROFILER_SEND_BEGINS = 1 };
 struct profiler_progress {
 	size_t bytes;

@@ -26,7 +26,8 @@ static plugin_event_fn tell;
 static _Atomic unsigned n_calls;
 static _Atomic uint64_t n_messages, n_steps_told;
 static bool is_v1; /* counts steps of connections */
-/* What the profiler of version 1 or 2 has told last on this thread: whose message comes now. */
+static bool is_v3; /* answers with another message than that of the request */
+/* What the profiler of version 1 to 3 has told last on this thread: whose message comes now. */
 static __thread struct event *op_told;
 
 #define MUST(what)                                                                      \
@@ -124,7 +125,7 @@ static int on_state(void *event, int state, union state_args *args)
 	const struct event *e = event;
 
 	MUST(!e->is_stopped);
-	if (e->type == PROFILED_PROXY_OP) { /* of versions 1 and 2 */
+	if (e->type == PROFILED_PROXY_OP) { /* of versions 1 to 3 */
 		MUST(state >= STATE_SEND_POSTED && state <= STATE_RECV_DONE);
 		MUST(args->v3.steps > 0 && args->v3.steps <= e->n_steps);
 		if (state == STATE_SEND_REMOTE_WAIT)
@@ -156,6 +157,12 @@ static int begin_v1(void **ret_context, int *mask)
 	return begin(ret_context, mask);
 }
 
+static int begin_v3(void **ret_context, int *mask)
+{
+	is_v3 = true;
+	return begin(ret_context, mask);
+}
+
 static int begin_v5(void **ret_context, uint64_t comm, int *mask, const char *name, int n_nodes,
 		    int n_ranks, int rank, plugin_log_fn log)
 {
@@ -172,7 +179,7 @@ static int begin_v4(void **ret_context, int *mask, const char *name, uint64_t co
 
 API struct profiler_v5 ncclProfiler_v5 = {"loop", begin_v5, on_start, on_stop, on_state, on_end};
 API struct profiler_v4 ncclProfiler_v4 = {"loop", begin_v4, on_start, on_stop, on_state, on_end};
-API struct profiler_v3 ncclProfiler_v3 = {"loop", begin, on_start, on_stop, on_state, on_end};
+API struct profiler_v3 ncclProfiler_v3 = {"loop", begin_v3, on_start, on_stop, on_state, on_end};
 API struct profiler_v3 ncclProfiler_v2 = {"loop", begin, on_start, on_stop, on_state, on_end};
 API struct profiler_v3 ncclProfiler_v1 = {"loop", begin_v1, on_start, on_stop, on_state, on_end};
 
@@ -340,23 +347,7 @@ static int post_of(struct conn *c, void *data, size_t bytes, const struct event 
 	return 0;
 }
 
-static int post(struct conn *c, void *data, size_t bytes, void *registration, void *parent,
-		void **ret)
-{
-	struct event *step = NULL;
-	void *event = NULL;
-
-	MUST(parent && registration == c);
-	*ret = NULL;
-	if (is_later())
-		return 0;
-	tell(&event, 0, parent, 7, &step);
-	MUST(event && step);
-	tell(&event, 1, parent, 7, NULL);
-	return post_of(c, data, bytes, step->parent, ret);
-}
-
-/* Before version 10: what the profiler has told is of this message, and of no other. */
+/* Before NCCL 2.27: what the profiler has told is of this message, and of no other. */
 static int post_told(struct conn *c, void *data, size_t bytes, void *registration, void **ret)
 {
 	const struct event *op = op_told;
@@ -365,6 +356,24 @@ static int post_told(struct conn *c, void *data, size_t bytes, void *registratio
 	MUST(registration == c);
 	*ret = NULL;
 	return is_later() ? 0 : post_of(c, data, bytes, op, ret);
+}
+
+static int post(struct conn *c, void *data, size_t bytes, void *registration, void *parent,
+		void **ret)
+{
+	struct event *step = NULL;
+	void *event = NULL;
+
+	MUST(parent && registration == c);
+	if (is_v3)
+		return post_told(c, data, bytes, registration, ret);
+	*ret = NULL;
+	if (is_later())
+		return 0;
+	tell(&event, 0, parent, 7, &step);
+	MUST(event && step);
+	tell(&event, 1, parent, 7, NULL);
+	return post_of(c, data, bytes, step->parent, ret);
 }
 
 static int isend_v9(void *sender, void *data, size_t bytes, int tag, void *registration, void **ret)

@@ -74,9 +74,11 @@ static int on_net_event(void **event, int type, void *parent, int64_t plugin, vo
 	if (!the.p3 && !the.p4 && !the.p5)
 		return 0;
 	if (type == TYPE_START) {
-		struct event_v5 e = {.type = PROFILED_NET,
-				     .parent = h->step_event,
-				     .net = {plugin, data}};
+		struct event_v5 e = {
+			.type = PROFILED_NET,
+			/* 2.26 looks in the wrong place (core/nccl-plugin/profiler.h) */
+			.parent = the.p3 ? NULL : h->step_event,
+			.net = {plugin, data}};
 
 		if (h->op->mask & PROFILED_NET)
 			start_event(h->context, event, &e);
@@ -545,7 +547,7 @@ void profiler_op_state(struct proxy_op *o, uint64_t steps, int state)
 {
 	union state_args args = {.v3 = {0, (int)(steps / counted_steps(o))}};
 
-	if (the.old && o->event)
+	if (the.p3 && o->event)
 		the.p3->state(o->event, state, &args);
 }
 

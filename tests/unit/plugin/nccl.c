@@ -307,17 +307,19 @@ static void tell_step(struct proxy_op *op, uint64_t message)
 	op->told = message + 1;
 }
 
-/* Of the op, of versions 1 and 2. */
+/* Of the op, of versions 1 to 3. */
 static void tell_progress(struct proxy_op *op, int state, uint64_t messages)
 {
 	struct profiler_progress p = {0, (int)messages * steps_told(op)};
 
-	(op->on->nccl->version == 1 ? ncclProfiler_v1.record : ncclProfiler_v2.record)(op->handle,
-										       state, &p);
+	(op->on->nccl->version == 1   ? ncclProfiler_v1.record
+	 : op->on->nccl->version == 2 ? ncclProfiler_v2.record
+				      : ncclProfiler_v3.record)(op->handle, state, &p);
 }
 
-/* Versions 1 and 2: the steps of sends are told ahead, isend and irecv have no parent. */
-static int post_old(struct proxy_op *op, void *data, size_t bytes, void **ret_request)
+/* Versions 1 to 3: the steps of sends are told ahead; isend and irecv have no parent, or @parent,
+ * which is of another message. */
+static int post_old(struct proxy_op *op, void *data, size_t bytes, void *parent, void **ret_request)
 {
 	enum { SEND_POSTED, SEND_TRANSMITTED = 2, RECEIVE_POSTED = 4 };
 	struct connection *c = op->on;
@@ -328,8 +330,11 @@ static int post_old(struct proxy_op *op, void *data, size_t bytes, void **ret_re
 		tell_step(op, op->posted);
 		r = c->nccl->version == 1 ? ncclNetPlugin_v8.irecv(c->end, 1, &data, &n, &tag,
 								   &registered, ret_request)
-					  : ncclNetPlugin_v9.irecv(c->end, 1, &data, &bytes, &tag,
-								   &registered, ret_request);
+		    : c->nccl->version == 2
+			    ? ncclNetPlugin_v9.irecv(c->end, 1, &data, &bytes, &tag, &registered,
+						     ret_request)
+			    : ncclNetPlugin_v10.irecv(c->end, 1, &data, &bytes, &tag, &registered,
+						      &parent, ret_request);
 		tell_progress(op, RECEIVE_POSTED, op->posted + 1);
 		return r;
 	}
@@ -340,7 +345,10 @@ static int post_old(struct proxy_op *op, void *data, size_t bytes, void **ret_re
 	tell_progress(op, PROFILER_SEND_BEGINS, op->posted + 1);
 	r = c->nccl->version == 1
 		    ? ncclNetPlugin_v8.isend(c->end, data, n, tag, registered, ret_request)
-		    : ncclNetPlugin_v9.isend(c->end, data, bytes, tag, registered, ret_request);
+	    : c->nccl->version == 2
+		    ? ncclNetPlugin_v9.isend(c->end, data, bytes, tag, registered, ret_request)
+		    : ncclNetPlugin_v10.isend(c->end, data, bytes, tag, registered, parent,
+					      ret_request);
 	tell_progress(op, SEND_TRANSMITTED, op->posted + 1);
 	return r;
 }
@@ -383,15 +391,17 @@ int proxy_post(struct proxy_op *op, size_t bytes, bool *ret_is_posted)
 {
 	struct connection *c = op->on;
 	uint64_t slot = op->posted % N_SLOTS;
-	struct step step = {c->nccl, op->is_untold ? NULL : &op->steps[slot]};
+	bool is_old = c->nccl->version <= 3;
+	struct step step = {c->nccl, op->is_untold ? NULL
+				     : is_old      ? &op->steps[(slot + 3) % N_SLOTS]
+						   : &op->steps[slot]};
 	void *data = proxy_buffer(op, op->posted), *parent = &step, *request = NULL;
-	bool is_old = c->nccl->version < 3;
 	int r;
 
 	if (!is_old)
 		tell_step(op, op->posted);
 	if (is_old)
-		r = post_old(op, data, bytes, &request);
+		r = post_old(op, data, bytes, parent, &request);
 	else if (c->is_send)
 		r = ncclNetPlugin_v11.isend(c->end, data, bytes, 0, c->registered[op->protocol],
 					    parent, &request);

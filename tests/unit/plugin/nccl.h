@@ -69,7 +69,7 @@ struct proxy_op {
 	int protocol, n, slice_steps;
 	uint64_t base;
 	uint64_t posted, done; /* messages */
-	uint64_t told;         /* those whose steps have begun: before version 3 sends run ahead */
+	uint64_t told;         /* those whose steps have begun: up to version 3 sends run ahead */
 	void *steps[N_SLOTS];
 	void *requests[N_SLOTS];
 };
