@@ -1,6 +1,7 @@
 /* See tune.h. */
 #include "nboxd/full/tune.h"
 
+#include <errno.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -14,6 +15,8 @@ int full_on_tune(struct full *f, struct worker *w, const struct wire_hdr *h, con
 	struct wire_hdr answer;
 	struct wire_tune m;
 
+	if (link_queued_bytes(w->link) > f->queue_max_bytes)
+		return worker_refuse(w, ENOBUFS, "asks on and on, but does not read the answers");
 	memcpy(&m, body, sizeof(m));
 	m.took = (struct wire_took){.n_channels = 0};
 	m.n_of_comm = 0;

@@ -12,6 +12,7 @@
 #include "links/endpoint.h"
 #include "nboxd/full/message.h"
 #include "nboxd/full/own.h"
+#include "nboxd/full/tune.h"
 #include "nboxd/loop/lent.h"
 #include "nboxd/loop/worker.h"
 
@@ -285,6 +286,26 @@ static void so_much_waits_for_a_worker_and_no_more(void **state)
 	}
 }
 
+/* It asks what NCCL is to take, and does not read the answers. */
+static void so_many_answers_wait_for_a_worker_and_no_more(void **state)
+{
+	struct full full = {.queue_max_bytes = 1 << 20};
+	struct wire_tune m = {.n_ranks = 2, .n_nodes = 1};
+	uint64_t queued = 0;
+	struct wire_hdr h;
+
+	(void)state;
+	greet("tcp");
+	wire_hdr_init(&h, WIRE_TUNE, sizeof(m));
+	while (t.w->state == WORKER_READY && queued < 2 * full.queue_max_bytes) {
+		full_on_tune(&full, t.w, &h, &m);
+		queued = link_queued_bytes(t.w->link);
+	}
+	assert_int_equal(t.w->state, WORKER_DRAINING);
+	assert_in_range(queued, full.queue_max_bytes, full.queue_max_bytes + 4096);
+	part();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -293,6 +314,7 @@ int main(void)
 		cmocka_unit_test(bodies_are_back_when_the_peer_dies),
 		cmocka_unit_test(bodies_are_back_when_the_worker_is_removed),
 		cmocka_unit_test(so_much_waits_for_a_worker_and_no_more),
+		cmocka_unit_test(so_many_answers_wait_for_a_worker_and_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
