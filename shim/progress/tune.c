@@ -46,6 +46,7 @@ static int wait_for(const struct asking *a, struct err *err)
 
 int tune_ask(struct wire_tune *m, struct err *err)
 {
+	struct wire_tune question = *m; /* @m is the progress thread's until take_out() */
 	struct asking a = {.m = m};
 	int r;
 
@@ -53,7 +54,9 @@ int tune_ask(struct wire_tune *m, struct err *err)
 	a.next = g.first;
 	g.first = &a;
 	pthread_mutex_unlock(&waiters.lock);
-	r = known_send(NULL, WIRE_TUNE, m, sizeof(*m)) ? err_set(err, ENOMEM, "no memory") : 0;
+	r = known_send(NULL, WIRE_TUNE, &question, sizeof(question))
+		    ? err_set(err, ENOMEM, "no memory")
+		    : 0;
 	pthread_mutex_lock(&waiters.lock);
 	if (r == 0)
 		r = wait_for(&a, err);

@@ -34,6 +34,7 @@ static struct {
 	struct env env;
 	struct wire_took says; /* nboxd, of all */
 	bool is_silent;        /* nboxd does not answer */
+	bool is_early;         /* it has just answered the same question of another thread */
 	_Atomic int n_asked;
 	struct wire_tune asked; /* the last one */
 	char note[WIRE_TEXT_MAX], log[256];
@@ -87,6 +88,12 @@ int known_send(struct comm *c, enum wire_type type, const void *body, size_t byt
 	assert_int_equal(type, WIRE_TUNE);
 	assert_int_equal(bytes, sizeof(g.asked));
 	memcpy(&g.asked, body, bytes);
+	if (g.is_early) {
+		answer(NULL);
+		memcpy(&g.asked, body, bytes);
+		g.n_asked++;
+		return 0;
+	}
 	g.n_asked++;
 	if (!g.is_silent) { /* as the progress thread */
 		assert_int_equal(pthread_create(&thread, NULL, answer, NULL), 0);
@@ -327,6 +334,22 @@ static void what_full_mode_does_not_have_is_left_to_nccl(void **state)
 	close_tuner(&n);
 }
 
+/* Its answer is one to all who ask the same, also while they do. */
+static void an_answer_to_another_does_not_change_what_is_asked(void **state)
+{
+	struct nccl n;
+
+	(void)state;
+	g.is_early = true;
+	open_tuner(&n, 5, 16, 8);
+	assert_int_equal(ask(&n, PLUGIN_ALLREDUCE, 8), PLUGIN_OK);
+	assert_int_equal(n.n_channels, 4);
+	assert_int_equal(g.n_asked, 1);
+	assert_int_equal(g.asked.took.n_channels, 0);
+	assert_int_equal(g.asked.n_of_comm, 0);
+	close_tuner(&n);
+}
+
 /* No rank may choose by itself what others are told. */
 static void without_an_answer_the_call_fails(void **state)
 {
@@ -390,6 +413,7 @@ int main(void)
 		cmocka_unit_test_setup(ll128_is_for_kernels_of_a_cpu, begin),
 		cmocka_unit_test_setup(what_full_mode_does_not_have_is_left_to_nccl, begin),
 		cmocka_unit_test_setup(a_communicator_has_the_channels_of_the_file, begin),
+		cmocka_unit_test_setup(an_answer_to_another_does_not_change_what_is_asked, begin),
 		cmocka_unit_test_setup(without_an_answer_the_call_fails, begin),
 	};
 
