@@ -148,7 +148,7 @@ bool decided_ask(const struct comm *c, struct wire_tune *m)
 		m->took = (struct wire_took){.algorithm = price_nccl_algorithm(plan.told_algo),
 					     .protocol = plan.told_proto,
 					     .n_channels = plan.told_lanes};
-	return true;
+	return m->n_of_comm || m->took.n_channels;
 }
 
 /* ", 180 of them as h100.txt says, 20 but for the channels, 3 otherwise"; "": no record has one of

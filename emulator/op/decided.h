@@ -8,8 +8,9 @@
 int decided_take(struct post *post, struct err *err);
 /* The run's op is timed: counts it, and warns of the first that NCCL decided otherwise. */
 void decided_count(const struct run *run);
-/* What NCCL is to take, by a record of decisions, where one was given. Return: whether @c has the
- * shape that @m asks of; then @m has the answers, where the record has them. */
+/* What NCCL is to take, by a record of decisions, where one was given. Return: whether @m has the
+ * answer; not where @c has another shape than @m asks of, or the record says nothing of @c: records
+ * are of communicators with as many ranks on each node. */
 bool decided_ask(const struct comm *c, struct wire_tune *m);
 /* "NCCL itself (118 of 120 collectives), 118 of them as h100.txt says; else NCCL 2.28.9, the
  * job's"; "": the model is no scheduler, or was not asked. Return: @buf. */

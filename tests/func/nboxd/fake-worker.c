@@ -235,6 +235,9 @@ static int fake_on_frame(void *owner, struct link *l, const struct wire_hdr *h, 
 		f->has_release = true;
 		f->released[(f->n[WIRE_RELEASE] - 1) % FAKE_RELEASED_MAX] = h->seq;
 		break;
+	case WIRE_TUNE:
+		memcpy(&f->tune, body, sizeof(f->tune));
+		break;
 	case WIRE_MOVE:
 		memcpy(&f->move, body, sizeof(f->move));
 		break;

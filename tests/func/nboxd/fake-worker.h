@@ -32,6 +32,7 @@ struct fake {
 	uint64_t released[FAKE_RELEASED_MAX]; /* the ops of the last ones; by number, round and
 						 round */
 	struct wire_move move;
+	struct wire_tune tune;
 	struct wire_text abort, error;
 	uint8_t local_id[WIRE_ID_BYTES];
 	unsigned n_aborts_before_id; /* that came before the last LOCAL_ID */

@@ -305,6 +305,70 @@ static void an_op_that_nccl_never_decides_is_given_up(void **state)
 	stop();
 }
 
+/* --- what NCCL is to take -------------------------------------------------------------------- */
+
+/* Of ranks that the first worker plays all. */
+static void make_comm_of(uint8_t id, const uint32_t *world_ranks, uint32_t n)
+{
+	unsigned n_ready = f[0].n[WIRE_COMM_READY], n_ids = f[0].n[WIRE_LOCAL_ID];
+
+	for (uint32_t r = 0; r < n; r++)
+		fake_init(&f[0], id, n, r, world_ranks[r]);
+	assert_true(fakes_got(f, 1, WIRE_COMM_READY, n_ready + n));
+	for (uint32_t r = 0; r < n; r++)
+		fake_send(&f[0], WIRE_MEET, f[0].ready[n_ready].comm, r, 0, NULL, 0);
+	assert_true(fakes_got(f, 1, WIRE_LOCAL_ID, n_ids + n));
+}
+
+static const struct wire_tune *told_of(uint32_t n_ranks, uint32_t n_nodes)
+{
+	struct wire_tune m = {.n_ranks = n_ranks, .n_nodes = n_nodes, .bytes = 8};
+	unsigned n = f[0].n[WIRE_TUNE];
+
+	fake_send(&f[0], WIRE_TUNE, 0, 0, 0, &m, sizeof(m));
+	assert_true(fakes_got(f, 1, WIRE_TUNE, n + 1));
+	return &f[0].tune;
+}
+
+static void write_decisions(const char *path)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	fputs("format = 1\nnccl = 2.28.9\ndate = 2026-11-29\ngpus = 4 x a GPU of tests\n"
+	      "made = by hand, for tests\n[comm]\nranks = 4\nnodes = 2\nchannels = 4\n"
+	      "nvls_channels = 0\np2p_channels = 2\np2p_channels_per_peer = 2\n"
+	      "[cost allreduce]\nat 8 = ring/ll 1 of tree/ll 30 ring/ll 20\n"
+	      "at 1024 = ring/ll 1 of tree/ll 30 ring/ll 20\n",
+	      file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A decision file is of communicators with as many ranks on each node. One that is not may have as
+ * many ranks and nodes, and be older. */
+static void a_file_says_of_even_communicators_what_it_says(void **state)
+{
+	static const uint32_t uneven[] = {0, 1, 2, 4}, even[] = {0, 1, 4, 5};
+	char path[96], more[256];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/even.txt", dir);
+	write_decisions(path);
+	snprintf(more, sizeof(more), "--preset dgx-h100 --model nccl:decisions=%s", path);
+	start_on("--gpus-per-node 4 --real 0-7", "shm", "messages", more);
+	assert_int_equal(f[0].welcome.tunes, 1);
+	tell_job(&f[0], NCCL);
+	make_comm_of(7, uneven, 4);
+	assert_int_equal(told_of(4, 2)->took.n_channels, 0);
+	make_comm_of(8, even, 4);
+	assert_int_equal(told_of(4, 2)->took.n_channels, 1);
+	assert_int_equal(f[0].tune.took.algorithm, PLUGIN_RING);
+	assert_int_equal(f[0].tune.took.protocol, PLUGIN_LL);
+	assert_int_equal(f[0].tune.n_of_comm, 4);
+	assert_int_equal(told_of(8, 2)->took.n_channels, 0);
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +378,7 @@ int main(void)
 		cmocka_unit_test(who_waits_hears_of_an_abort),
 		cmocka_unit_test(an_op_is_timed_as_nccl_took_it),
 		cmocka_unit_test(a_second_word_is_refused),
+		cmocka_unit_test(a_file_says_of_even_communicators_what_it_says),
 		cmocka_unit_test(an_op_that_nccl_never_decides_is_given_up),
 	};
 
