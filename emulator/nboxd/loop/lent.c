@@ -10,7 +10,7 @@
 int lent_reserve(struct lent *l)
 {
 	uint32_t capacity = l->capacity ? 2 * l->capacity : CAPACITY_MIN;
-	uint64_t *more;
+	struct lent_body *more;
 
 	if (l->n < l->capacity)
 		return 0;
@@ -18,29 +18,33 @@ int lent_reserve(struct lent *l)
 	if (!more)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < l->n; i++)
-		more[i] = l->cookies[(l->first + i) % l->capacity];
-	free(l->cookies);
-	*l = (struct lent){.cookies = more, .n = l->n, .capacity = capacity};
+		more[i] = l->bodies[(l->first + i) % l->capacity];
+	free(l->bodies);
+	l->bodies = more;
+	l->first = 0;
+	l->capacity = capacity;
 	return 0;
 }
 
-void lent_add(struct lent *l, uint64_t cookie)
+void lent_add(struct lent *l, uint64_t cookie, uint64_t bytes)
 {
 	assert(l->n < l->capacity);
-	l->cookies[(l->first + l->n++) % l->capacity] = cookie;
+	l->bodies[(l->first + l->n++) % l->capacity] = (struct lent_body){cookie, bytes};
+	l->bytes += bytes;
 }
 
 uint64_t lent_take(struct lent *l)
 {
-	uint64_t cookie = l->cookies[l->first];
+	struct lent_body body = l->bodies[l->first];
 
 	assert(l->n);
+	l->bytes -= body.bytes;
 	l->first = (l->first + 1) % l->capacity;
 	l->n--;
-	return cookie;
+	return body.cookie;
 }
 
 void lent_deinit(struct lent *l)
 {
-	free(l->cookies);
+	free(l->bodies);
 }

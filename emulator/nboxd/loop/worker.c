@@ -94,7 +94,7 @@ void worker_send_lent(struct worker *w, const struct wire_hdr *h, const void *bo
 		r = r < 0 ? r : send(on->link, h, body, cookie);
 	}
 	if (r == 0)
-		lent_add(&on->lent, cookie);
+		lent_add(&on->lent, cookie, h->body_bytes);
 	else
 		w->workers->sink->on_sent(w->workers->ctx, cookie);
 	if (r == -ENOMEM)
@@ -280,7 +280,7 @@ static int answer_status(struct worker *w)
 /* Whether the peer lets answers pile up; it is refused then. */
 static bool is_choked(struct worker *w)
 {
-	if (link_queued_bytes(w->link) < QUEUE_MAX)
+	if (link_queued_bytes(w->link) < QUEUE_MAX + w->lent.bytes) /* which it may read later */
 		return false;
 	worker_refuse(w, ENOBUFS, "asks on and on, but does not read the answers");
 	return true;

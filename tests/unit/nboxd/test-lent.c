@@ -33,7 +33,8 @@ static void what_is_lent_comes_back_in_order(void **state)
 
 		if (is_in) {
 			assert_int_equal(lent_reserve(&l), 0);
-			lent_add(&l, next_in++);
+			lent_add(&l, next_in, next_in);
+			next_in++;
 		} else if (l.n) {
 			assert_int_equal(lent_take(&l), next_out++);
 		}
@@ -42,6 +43,7 @@ static void what_is_lent_comes_back_in_order(void **state)
 	while (l.n)
 		assert_int_equal(lent_take(&l), next_out++);
 	assert_int_equal(next_in, next_out);
+	assert_int_equal(l.bytes, 0);
 	lent_deinit(&l);
 }
 
@@ -236,6 +238,26 @@ static void bodies_are_back_when_the_worker_is_removed(void **state)
 	part();
 }
 
+/* What it is lent is no answer that it does not read. */
+static void a_worker_asks_while_much_is_lent(void **state)
+{
+	struct wire_ping ping = {0};
+	struct wire_hdr h;
+
+	(void)state;
+	greet("shm");
+	lend(1, 2 * N_BODIES);
+	assert_true(link_queued_bytes(t.w->link) > UINT64_C(16) << 20);
+	wire_hdr_init(&h, WIRE_PING, sizeof(ping));
+	assert_int_equal(link_send_copy(t.peer, &h, &ping), 0);
+	while (t.n_came < 4 * N_BODIES) {
+		link_progress(t.peer);
+		worker_progress(t.w);
+		assert_int_equal(t.w->state, WORKER_READY);
+	}
+	part();
+}
+
 /* --- NCCL's messages ---------------------------------------------------------------------- */
 
 /* While its worker does not read. The sum of what waits is the worker's, so another communicator
@@ -313,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_body_is_back_when_it_is_sent),
 		cmocka_unit_test(bodies_are_back_when_the_peer_dies),
 		cmocka_unit_test(bodies_are_back_when_the_worker_is_removed),
+		cmocka_unit_test(a_worker_asks_while_much_is_lent),
 		cmocka_unit_test(so_much_waits_for_a_worker_and_no_more),
 		cmocka_unit_test(so_many_answers_wait_for_a_worker_and_no_more),
 	};
