@@ -5,7 +5,7 @@
  * LL and LL128: chunks, slices, steps, slots and flags are NCCL's. The device's part is a host
  * function in the stream, with a thread for each channel.
  *
- * Which room has what: api.c what jobs call, group.c what a group collects and launches, comm.c
+ * Which room has what: api.c what jobs call, launch.c what a group of calls becomes, comm.c
  * a communicator's init, root.c the bootstrap of one process, setup.c its connections, plugins.c
  * and tuner.c the plug-ins, proxy.c NCCL's proxy, pipe.c one connection and its slots, kernel.c
  * what the device does. */
