@@ -9,35 +9,47 @@ model=(--model alltoall:alpha=1us,bw=1GB/s)
 stores=(--what-if onesided:alpha=1us,message=4KiB)
 job=(--nodes 4 --gpus-per-node 1 --real 0 --data none)
 run() { timeout 100 "$NBOX" run --quiet "${job[@]}" "${model[@]}" "$@" -- "$BUILD/tests/apps/stepper" emb.job --iterations 2 --warmup 0; }
-# tails RUN: of every all-to-all, hidden or not; those that 20 ms are computed before are
+# tails RUN: how many all-to-alls, each as long as what was computed before it leaves of it, and whether one is hidden. A busy machine
+# stamps a point late, and then less was computed by the record: what that says is asked for, not 20 ms.
 tails() {
 	python3 -IS - "$NBOX" "$1" <<'P'
 import csv, subprocess, sys
-rows = csv.DictReader(subprocess.run([sys.argv[1], "report", sys.argv[2], "--csv"], capture_output=True, text=True, check=True).stdout.splitlines())
+def rows(form):
+    return list(csv.DictReader(subprocess.run([sys.argv[1], "report", sys.argv[2], form], capture_output=True, text=True, check=True).stdout.splitlines()))
 alpha, wire, n = 1000, 3 << 20, 768
-before, hidden, ops = None, 0, 0
-for row in sorted(rows, key=lambda r: int(r["seq"])):
-    arrive, end = int(row["virtual_arrive_ns"]), int(row["virtual_end_ns"])
-    tail, ops = end - arrive, ops + 1
+ops, nodes = rows("--csv"), {}
+for p in rows("--points"):
+    nodes[p["name"]] = p, int(p["virtual_ns"]), int(p["virtual_ns"])
+for o in ops:
+    nodes[o["name"]] = o, int(o["virtual_arrive_ns"]), int(o["virtual_end_ns"])
+# how long the rank had computed since it waited for an op
+def window(name):
+    row, at, _ = nodes[name]
+    waits = [d for d in row["deps"].split() if d.strip("*") in nodes]
+    before = [d.strip("*") for d in ([row["host"]] if row["host"] in nodes else []) + waits]
+    if not before:
+        return 0
+    last = max(reversed(before), key=lambda d: nodes[d][2])
+    is_op = lambda d: "op" in nodes[d][0]
+    return at - nodes[last][2] + (0 if is_op(last) or any(is_op(d) for d in waits if d[-1] != "*") else window(last))
+hidden = False
+for row in sorted(ops, key=lambda r: int(r["seq"])):
+    tail, w = int(row["virtual_end_ns"]) - int(row["virtual_arrive_ns"]), window(row["name"])
+    left = max(wire / n, wire - w * (n - 1) / n)
     assert abs(float(row["model_ns"]) - alpha - wire) < 1, row
     assert abs(float(row["model_ns"]) + float(row["injected_ns"]) - tail) < 3, row
-    window = arrive - before if before else wire * n # nobody says how long before the first
-    least = alpha + max(wire / n, wire - window * (n - 1) / n) # it may have computed less: since it waited
-    assert least - 3 <= tail <= alpha + wire + 3, (row, least, tail)
-    if ops % 2 == 0:
-        assert abs(tail - alpha - wire / n) < 3, (row, tail)
-        hidden += 1
-    before = end
-print(ops, hidden)
+    assert abs(tail - alpha - left) < 3, (row, tail, w)
+    hidden |= left == wire / n
+print(len(ops), hidden)
 P
 }
 exits 0 "a job with stores" run "${stores[@]}" --out stores
-is "$(tails stores)" "8 4" "with computation before it an all-to-all leaves its latency and one message, without any all of it"
+is "$(tails stores)" "8 True" "with computation before it an all-to-all leaves its latency and one message, without any all of it"
 exits 0 "the summary of it" "$NBOX" report stores
 says "the job still unpacks what it received" "what no what-if can take away, the summary says"
 exits 0 "the job without" run --out plain
 exits 0 "re-timed with stores" "$NBOX" retime plain "${stores[@]}" --out retimed
-is "$(tails retimed)" "8 4" "the same comes out of a record without them"
+is "$(tails retimed)" "8 True" "the same comes out of a record without them"
 for run in plain stores; do
 	exits 0 "$run, replayed" "$NBOX" replay $run --json replayed.json
 	is "$(json replayed.json 'abs(d["iteration_ms"] / d["recorded_iteration_ms"] - 1) < 1e-3')" True "$run: a model of whole ops says how long the replay's messages take"
