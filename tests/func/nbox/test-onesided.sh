@@ -38,7 +38,10 @@ for row in sorted(ops, key=lambda r: int(r["seq"])):
     left = max(wire / n, wire - w * (n - 1) / n)
     assert abs(float(row["model_ns"]) - alpha - wire) < 1, row
     assert abs(float(row["model_ns"]) + float(row["injected_ns"]) - tail) < 3, row
-    assert abs(tail - alpha - left) < 3, (row, tail, w)
+    if row["deps"]:
+        assert abs(tail - alpha - left) < 3, (row, tail, w)
+    else: # of the first one nobody knows what was computed before
+        assert alpha + wire / n - 3 < tail < alpha + wire + 3, (row, tail)
     hidden |= left == wire / n
 print(len(ops), hidden)
 P
